@@ -1,0 +1,54 @@
+# evdist: `make` alone lists the commands. The environment is .venv/, made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# The caller's own Python set-up must not leak into the environment.
+unexport PYTHONPATH
+unexport PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed ## cluster a real data set; writes demo/report.html and a figure
+	@$(BIN)/python -m evdist.demo --out demo
+
+test: lint ## lint, types and the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev ## ruff (rules and format) and mypy, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: ## list the benchmarks and how each is run
+	@ls benchmarks/*.py 2>/dev/null | sed 's|^|  $(BIN)/python |' | grep . || echo "  no benchmark yet"
+
+clean: ## remove the environment, the caches and what the demo wrote
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find evdist flows tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: an environment is made once, and installed into again only when what it is made from
+# changes. The install is editable, so that a change of the code needs none.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "evdist needs Python 3.11 or newer; say which with: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing evdist and what it needs into $(VENV)/ (a minute or two the first time)"
+	@$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing evdist, what it needs and the tools for testing into $(VENV)/ (a minute or two)"
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,109 @@
+"""Combination of mass functions: conjunctive, Dempster, disjunctive, Dubois-Prade, average.
+
+Every rule takes several mass arrays on one family of focal sets and returns ``(mass, focal)``:
+intersections and unions of focal sets need not be focal sets, and the family returned has those
+that were missing, after the given ones, by size. It depends on the family alone and not on the
+masses, so blocks of rows of one array stay on one family. A family closed under the rule comes
+back as it was: for the conjunctive rule, any made by ``FocalSets.simple``, ``.pairs`` or
+``.full``.
+
+References: Denoeux, slides on evidential machine learning (2021), eq. (1); NN-EVCLUS (2021),
+section 2.1; Dubois and Prade (1988).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evdist.belief.arrays import as_masses
+from evdist.belief.focal import FocalSets
+from evdist.belief.normalisation import normalise, rescale
+from evdist.belief.products import Rule, combine_pair
+
+__all__ = ["average", "conjunctive", "dempster", "disjunctive", "dubois_prade"]
+
+Combined = tuple[NDArray[np.floating], FocalSets]
+
+
+def conjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
+    """Conjunctive sum, unnormalised: m(A) = sum of m1(B) m2(C) over B, C that intersect in A.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source, all on ``focal``; a single mass function goes with every row. An (n, f)
+        array given as the sequence combines its rows with each other.
+
+    Returns
+    -------
+    mass : (n, f') or (f',) array
+    focal : FocalSets
+        The f' >= f sets that the result lives on.
+    """
+    return _fold(masses, focal, "conjunctive")
+
+
+def dempster(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
+    """Dempster's rule: the conjunctive sum, normalised; slides (2021), eq. (1).
+
+    Rows in total conflict (kappa = 1), where the rule is undefined, come out vacuous, see
+    :func:`evdist.belief.normalise`. Parameters and result as in :func:`conjunctive`.
+    """
+    # Rescaled after every source, so that many sources do not underflow.
+    m, family = _fold(masses, focal, "conjunctive", rescaled=True)
+    return normalise(m, family), family
+
+
+def disjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
+    """Disjunctive sum, m(A) = sum of m1(B) m2(C) over the B and C whose union is A.
+
+    For sources of which at least one is right. Parameters and result as in :func:`conjunctive`.
+    """
+    return _fold(masses, focal, "disjunctive")
+
+
+def dubois_prade(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
+    """Dubois and Prade's rule: intersect sets that meet, unite sets that do not.
+
+    Not associative: more than two sources are combined from first to last. The empty set meets
+    nothing, so the result has m(empty) = m1(empty) m2(empty). Parameters and result as in
+    :func:`conjunctive`.
+    """
+    return _fold(masses, focal, "dubois_prade")
+
+
+def average(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
+    """Mean of the masses; the family stays. Parameters and result as in :func:`conjunctive`."""
+    arrays = _sources(masses, focal)
+    total = arrays[0]
+    for m in arrays[1:]:
+        total = total + m
+    return total / total.dtype.type(len(arrays)), focal
+
+
+def _fold(
+    masses: Sequence[ArrayLike], focal: FocalSets, rule: Rule, *, rescaled: bool = False
+) -> Combined:
+    arrays = _sources(masses, focal)
+    m, family = arrays[0].copy(), focal
+    for other in arrays[1:]:
+        m, family = combine_pair((m, family), (other, focal), rule)
+        if rescaled:
+            m, _ = rescale(m)
+    return m, family
+
+
+def _sources(masses: Sequence[ArrayLike], focal: FocalSets) -> list[NDArray[np.floating]]:
+    arrays = [as_masses(m, focal) for m in masses]
+    if not arrays:
+        raise ValueError("Combination needs at least one mass array, got none.")
+    rows = {len(m) for m in arrays if m.ndim == 2}
+    if len(rows) > 1:
+        raise ValueError(
+            f"Mass arrays must have the same number of rows, got {sorted(rows)}. "
+            "Pass the same objects in the same order."
+        )
+    return arrays

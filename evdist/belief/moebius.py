@@ -1,0 +1,64 @@
+"""Back from belief, plausibility, commonality or implicability to masses (Moebius inversion).
+
+Each is one of the equivalent representations of a mass function (slides on evidential machine
+learning, 2021, "Relations between m, Bel and Pl"). The values are given on the focal sets, in
+their order; they determine the masses when no other set carries any.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evdist.belief.arrays import as_masses
+from evdist.belief.focal import FocalSets
+from evdist.belief.lattice import subset_differences, superset_differences
+
+__all__ = [
+    "mass_from_belief",
+    "mass_from_commonality",
+    "mass_from_implicability",
+    "mass_from_plausibility",
+]
+
+
+def mass_from_implicability(b: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """m(A) = sum over B included in A of (-1)^(|A|-|B|) b(B), on the family; (n, f) or (f,)."""
+    return subset_differences(as_masses(b, focal), focal)
+
+
+def mass_from_commonality(q: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """m(A) = sum over B including A of (-1)^(|B|-|A|) Q(B), on the family; (n, f) or (f,)."""
+    return superset_differences(as_masses(q, focal), focal)
+
+
+def mass_from_belief(bel: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """m(A) = sum over non-empty B included in A of (-1)^(|A|-|B|) Bel(B); (n, f) or (f,).
+
+    Belief says nothing of the empty set: it gets what the other sets leave, so that rows sum to
+    one.
+    """
+    b = as_masses(bel, focal).copy()
+    b[..., 0] = 0.0
+    m = subset_differences(b, focal)
+    m[..., 0] = 1.0 - m[..., 1:].sum(axis=-1)
+    return m
+
+
+def mass_from_plausibility(pl: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """Masses from Bel(A) = Pl(Omega) - Pl(not A); (n, f) or (f,).
+
+    The complement of every focal set must be a focal set, as in the power set.
+    """
+    P = as_masses(pl, focal)
+    column = {mask: q for q, mask in enumerate(focal.masks)}
+    whole = (1 << focal.n_clusters) - 1
+    complement = [column.get(whole ^ mask, -1) for mask in focal.masks]
+    if -1 in complement:
+        lonely = focal.names[complement.index(-1)]
+        raise ValueError(
+            "Plausibilities give the masses only where the complement of every focal set is a "
+            f"focal set, got {lonely} without its complement. Use mass_from_belief, or the power "
+            "set."
+        )
+    return mass_from_belief(P[..., [column[whole]]] - P[..., complement], focal)

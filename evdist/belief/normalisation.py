@@ -1,0 +1,113 @@
+"""Normalisation (what to do with m(empty)) and discounting.
+
+References: Denoeux, slides on evidential machine learning (2021), eq. (1) for Dempster's
+division by 1 - m(empty) and "Evidential k-NN rule with soft labels" for discounting; Yager
+(1987) for the transfer of m(empty) to Omega.
+
+Differs: R's evclust returns NaN when m(empty) = 1. Here such a row, about which Dempster's
+division says nothing, becomes the vacuous mass function.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evdist.belief.arrays import as_masses
+from evdist.belief.focal import FocalSets
+
+__all__ = ["discount", "normalise", "rescale"]
+
+
+def normalise(
+    m: ArrayLike, focal: FocalSets, rule: Literal["dempster", "yager"] = "dempster"
+) -> NDArray[np.floating]:
+    """Masses without mass on the empty set; (n, f) or (f,), column 0 is zero.
+
+    Parameters
+    ----------
+    rule : {"dempster", "yager"}
+        ``"dempster"`` divides by 1 - m(empty). Where m(empty) = 1 that is undefined and the row
+        becomes vacuous: all mass on Omega, or, when Omega is not a focal set, equal masses on the
+        focal singletons (on all non-empty focal sets when there are none). ``"yager"`` moves
+        m(empty) to Omega, which must then be a focal set.
+    """
+    M = as_masses(m, focal)
+    if rule == "dempster":
+        out, defined = rescale(M)
+        out[~defined] = _ignorance(focal)
+        return out
+    if rule == "yager":
+        out = M.copy()
+        out[..., _omega(focal, "Yager's normalisation")] += M[..., 0]
+        out[..., 0] = 0.0
+        return out
+    raise ValueError(f'rule must be "dempster" or "yager", got {rule!r}.')
+
+
+def discount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.floating]:
+    """Keep a share 1 - rate of every mass and give the rest to Omega; (n, f) or (f,).
+
+    Parameters
+    ----------
+    rate : float or (n,) array in [0, 1]
+        0 trusts the source and changes nothing, 1 leaves the vacuous mass function.
+    """
+    M = as_masses(m, focal)
+    omega = _omega(focal, "Discounting")
+    r = np.asarray(rate, dtype=M.dtype)
+    if r.ndim > 1 or (r.ndim == 1 and (M.ndim == 1 or r.shape[0] != M.shape[0])):
+        raise ValueError(
+            f"rate must be one number or one per row of masses of shape {M.shape}, got shape "
+            f"{r.shape}."
+        )
+    bad = ~((r >= 0) & (r <= 1))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"Discount rates must lie between 0 and 1, got {r.flat[row]} at row {row}."
+        )
+    out = M * (1 - r[..., None])
+    out[..., omega] += r
+    return out
+
+
+def rescale(M: NDArray) -> tuple[NDArray, NDArray[np.bool_]]:
+    """Divide by the mass of the non-empty sets, and say for which rows that was possible.
+
+    The divisor is the sum itself, not 1 - m(empty): near total conflict the difference would
+    have lost its digits. Rows with nothing to rescale come back as they were.
+    """
+    rest = M[..., 1:].sum(axis=-1)
+    defined = rest > 0
+    out = M / np.where(defined, rest, 1.0).astype(M.dtype)[..., None]
+    out[..., 0] = np.where(defined, 0.0, M[..., 0])
+    return out, defined
+
+
+def _ignorance(focal: FocalSets) -> NDArray[np.float64]:
+    """The mass function that stands for knowing nothing within the family; (f,)."""
+    if len(focal) == 1:
+        raise ValueError(
+            "Normalisation needs a non-empty focal set to hold the mass, got only the empty set."
+        )
+    if focal.omega is not None:
+        columns = np.array([focal.omega])
+    elif (focal.singletons >= 0).any():
+        columns = focal.singletons[focal.singletons >= 0]
+    else:
+        columns = np.arange(1, len(focal))
+    m = np.zeros(len(focal))
+    m[columns] = 1.0 / len(columns)
+    return m
+
+
+def _omega(focal: FocalSets, what: str) -> int:
+    if focal.omega is None:
+        raise ValueError(
+            f"{what} moves mass to Omega, which is not a focal set of {focal!r}. "
+            "Build the family with omega=True."
+        )
+    return focal.omega

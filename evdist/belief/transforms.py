@@ -1,0 +1,137 @@
+"""Belief, plausibility and their relatives, computed from masses.
+
+Symbols
+-------
+m     (n, f) or (f,) masses
+F     (f, c) focal sets
+pl    (n, c) contour function, the plausibility of each single cluster
+
+Reference: Denoeux (2021), NN-EVCLUS, section 2.1, eqs. (1) and (2).
+
+With m(empty) > 0 these are the unnormalised functions: Bel(Omega) = Pl(Omega) = 1 - m(empty),
+and an object with m(empty) = 1 has belief and plausibility 0 everywhere. Apply
+:func:`evdist.belief.normalise` first for the normalised ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evdist.belief.arrays import as_masses, as_queries
+from evdist.belief.focal import FocalSets
+from evdist.belief.lattice import binary_order, subset_sums, superset_sums
+from evdist.belief.normalisation import normalise
+
+__all__ = [
+    "belief",
+    "commonality",
+    "contour",
+    "implicability",
+    "pignistic",
+    "plausibility",
+    "singleton_belief",
+]
+
+Queries = FocalSets | Iterable[Iterable[int]] | None
+
+
+def contour(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """Contour function pl(k) = Pl({k}), unnormalised: M F; (n, c) or (c,)."""
+    M = as_masses(m, focal)
+    return M @ focal.matrix.astype(M.dtype)
+
+
+def singleton_belief(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """Bel({k}) = m({k}), 0 where {k} is not a focal set; (n, c) or (c,)."""
+    M = as_masses(m, focal)
+    # Column 0 stands in for absent singletons and is blanked afterwards.
+    bel = M[..., np.maximum(focal.singletons, 0)]
+    bel[..., focal.singletons < 0] = 0.0
+    return bel
+
+
+def pignistic(m: ArrayLike, focal: FocalSets, *, normalised: bool = False) -> NDArray[np.floating]:
+    """Pignistic transform BetP(k) = sum over the sets A holding k of m(A) / |A|; (n, c) or (c,).
+
+    Parameters
+    ----------
+    normalised : bool
+        Divide by 1 - m(empty), so that rows sum to one (a row with m(empty) = 1 becomes that of
+        ``normalise``: uniform whenever Omega or all singletons are focal sets). Without it rows
+        sum to 1 - m(empty) and Bel({k}) <= BetP(k) <= Pl({k}).
+    """
+    M = normalise(m, focal) if normalised else as_masses(m, focal)
+    share = focal.matrix / np.maximum(focal.cardinality, 1)[:, None]
+    return M @ share.astype(M.dtype)
+
+
+def belief(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArray[np.floating]:
+    """Bel(A) = sum of m(B) over non-empty B included in A; NN-EVCLUS eq. (1).
+
+    Parameters
+    ----------
+    sets : FocalSets or iterable of iterables of int, optional
+        The q sets A asked for, any sets of zero-based clusters; by default the focal sets.
+
+    Returns
+    -------
+    (n, q) or (q,) array
+    """
+    M = as_masses(m, focal)
+    if sets is None:
+        return subset_sums(_without_empty(M), focal)
+    Q = as_queries(sets, focal)
+    size = focal.cardinality[:, None]
+    supports = (focal.matrix.astype(float) @ Q.T.astype(float) == size) & (size > 0)
+    return M @ supports.astype(M.dtype)
+
+
+def plausibility(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArray[np.floating]:
+    """Pl(A) = sum of m(B) over B that meet A; NN-EVCLUS eq. (2).
+
+    Parameters
+    ----------
+    sets : FocalSets or iterable of iterables of int, optional
+        The q sets A asked for, any sets of zero-based clusters; by default the focal sets.
+
+    Returns
+    -------
+    (n, q) or (q,) array
+    """
+    M = as_masses(m, focal)
+    order = binary_order(focal) if sets is None else None
+    if order is not None:
+        # Pl(A) = Bel(Omega) - Bel(not A): the fast sums, and complements are the order reversed.
+        # Rounding could leave a plausibility just below 0.
+        bel = subset_sums(_without_empty(M), focal)
+        pl = np.empty_like(bel)
+        pl[..., order] = bel[..., order[-1:]] - bel[..., order[::-1]]
+        return np.maximum(pl, 0.0)
+    Q = as_queries(focal if sets is None else sets, focal)
+    meets = focal.matrix.astype(float) @ Q.T.astype(float) > 0
+    return M @ meets.astype(M.dtype)
+
+
+def commonality(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """Q(A) = sum of m(B) over B that include A, for each focal set A; (n, f) or (f,).
+
+    Q(empty) = 1, and the conjunctive sum multiplies commonalities.
+    """
+    return superset_sums(as_masses(m, focal), focal)
+
+
+def implicability(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """b(A) = Bel(A) + m(empty), for each focal set A; (n, f) or (f,).
+
+    The disjunctive sum multiplies implicabilities.
+    """
+    return subset_sums(as_masses(m, focal), focal)
+
+
+def _without_empty(M: NDArray) -> NDArray:
+    M = M.copy()
+    M[..., 0] = 0.0
+    return M

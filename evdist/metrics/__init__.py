@@ -1,0 +1,29 @@
+"""Scores of credal partitions, all built on what partitions say about pairs of objects."""
+
+from evdist.metrics.quality import adjusted_rand_index, consistency, nonspecificity
+from evdist.metrics.rand import (
+    Estimate,
+    credal_rand_index,
+    estimate_credal_rand_index,
+)
+from evdist.metrics.relation import (
+    Relation,
+    pairwise_belief,
+    pairwise_mass,
+    pairwise_plausibility,
+    relational_representation,
+)
+
+__all__ = [
+    "Estimate",
+    "Relation",
+    "adjusted_rand_index",
+    "consistency",
+    "credal_rand_index",
+    "estimate_credal_rand_index",
+    "nonspecificity",
+    "pairwise_belief",
+    "pairwise_mass",
+    "pairwise_plausibility",
+    "relational_representation",
+]

@@ -1,0 +1,6 @@
+"""The credal partition: one mass function per object, and everything that follows from it."""
+
+from evdist.partition.core import CredalPartition
+from evdist.partition.summary import ClusterSizes, Summary
+
+__all__ = ["ClusterSizes", "CredalPartition", "Summary"]

@@ -1,0 +1,183 @@
+"""The credal partition: masses, focal sets, and everything else derived from them.
+
+References: Li, Li, Denoeux (2018), k-CEVCLUS, section 2.2 and eq. (23); Denoeux, slides "Belief
+functions and clustering" (2017).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evdist.belief import FocalSets
+from evdist.partition import convert, io
+from evdist.partition.derived import DerivedViews
+from evdist.partition.rows import as_table, gather_rows, select_rows
+from evdist.partition.validate import check_rows, check_shape
+
+__all__ = ["CredalPartition"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CredalPartition(DerivedViews):
+    """One mass function per object over sets of clusters.
+
+    Only ``mass`` and ``focal_sets`` are kept; labels, approximations and scores are computed from
+    them on demand, one block of rows at a time. Views of NumPy and zarr masses are NumPy arrays,
+    views of Dask masses are lazy Dask arrays, and both have the same bits however the rows are
+    chunked. Single numbers and the summary are computed at once. Clusters are numbered from 0 in
+    arrays; tables for people call them {1}, {2}, ...
+
+    Parameters
+    ----------
+    mass : (n, f) array
+        A NumPy, Dask or zarr array, or anything with ``shape``, ``dtype`` and row slicing.
+        Column 0 is the empty set. float32 stays float32; sums are taken in float64. Values must
+        be at least 0 and rows sum to 1 within 1e-6 (1e-5 for float32), else a ValueError names
+        the row. NumPy masses are checked here; of the others only the shape, and their values
+        whenever a block is read, or by :meth:`validate`.
+    focal_sets : FocalSets
+    """
+
+    mass: Any
+    focal_sets: FocalSets
+
+    def __post_init__(self) -> None:
+        mass = as_table(self.mass)
+        if isinstance(mass, np.ndarray):
+            if mass.dtype.kind in "fiub" and mass.dtype not in (np.float32, np.float64):
+                mass = mass.astype(np.float64)
+            mass = mass.view()
+            mass.setflags(write=False)
+        check_shape(mass, self.focal_sets)
+        object.__setattr__(self, "mass", mass)
+        if not self._lazy:
+            self.validate()
+
+    # ------------------------------------------------------------------ construction
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, n_clusters: int | None = None) -> CredalPartition:
+        """From a hard partition: (n,) integers, -1 for an outlier (all mass on the empty set).
+
+        Without ``n_clusters`` any labels will do and their clusters are numbered in increasing
+        order; with it they must be -1..n_clusters - 1 and are kept.
+        """
+        return cls(*convert.masses_from_labels(labels, n_clusters))
+
+    @classmethod
+    def from_fuzzy(cls, membership: Any) -> CredalPartition:
+        """From a fuzzy partition (n, c); what a row lacks to one goes to the empty set."""
+        return cls(*convert.masses_from_fuzzy(membership))
+
+    @classmethod
+    def from_possibilistic(
+        cls, possibility: Any, focal_sets: FocalSets | None = None
+    ) -> CredalPartition:
+        """From degrees of possibility (n, c), as the consonant masses with that contour.
+
+        What the largest degree of a row lacks to one goes to the empty set. The focal sets are
+        the singletons and the level sets that occur, or ``focal_sets``; then a level set that is
+        not among them gives its mass to the smallest that contains it.
+        """
+        return cls(*convert.masses_from_possibilistic(possibility, focal_sets))
+
+    @classmethod
+    def from_rough(cls, lower: Any, upper: Any) -> CredalPartition:
+        """From a rough partition: two (n, c) bool tables; no upper approximation: an outlier."""
+        return cls(*convert.masses_from_rough(lower, upper))
+
+    @classmethod
+    def load(cls, url: str | os.PathLike[str]) -> CredalPartition:
+        """What :meth:`save` wrote. A zarr store is not read into memory: its array is kept."""
+        return cls(*io.read(url))
+
+    def save(self, url: str | os.PathLike[str]) -> None:
+        """Write to ``url``, a path or any fsspec URL; nothing may exist there yet.
+
+        A name ending in ``.npz`` makes a NumPy archive, any other a zarr store, which is written
+        block by block.
+        """
+        io.write(url, self.mass, self.focal_sets)
+
+    # ------------------------------------------------------------------ as a container
+    @property
+    def n_objects(self) -> int:
+        return int(self.mass.shape[0])
+
+    def __len__(self) -> int:
+        return self.n_objects
+
+    def __getitem__(self, rows: Any) -> CredalPartition:
+        """The partition of some objects: a slice, a mask, a list of rows, or one row."""
+        if isinstance(rows, tuple):
+            raise TypeError("A credal partition is indexed by objects only; use .mass for columns.")
+        if hasattr(rows, "__index__") and not isinstance(rows, np.ndarray):
+            row = range(self.n_objects)[operator.index(rows)]
+            rows = slice(row, row + 1)
+        return CredalPartition(select_rows(self.mass, rows), self.focal_sets)
+
+    def __eq__(self, other: object) -> bool:
+        """Same focal sets in the same order and exactly the same masses."""
+        if not isinstance(other, CredalPartition):
+            return NotImplemented
+        if self.focal_sets != other.focal_sets or self.mass.shape != other.mass.shape:
+            return False
+        # Digests of blocks, so that two tables larger than the memory can be compared.
+        return gather_rows(_digest, self.mass) == gather_rows(_digest, other.mass)
+
+    def __repr__(self) -> str:
+        kind = type(self.mass)
+        return (
+            f"CredalPartition(n_objects={self.n_objects}, n_clusters={self.n_clusters}, "
+            f"f={len(self.focal_sets)}, mass={self.mass.dtype} {kind.__module__.split('.')[0]})"
+        )
+
+    def _repr_html_(self) -> str:
+        # Showing an object in a notebook must not start a long computation.
+        if self._lazy:
+            return f"<p>{self!r}, not computed: call <code>summary()</code></p>"
+        return self.summary()._repr_html_()
+
+    def validate(self) -> CredalPartition:
+        """Read all masses, refuse them as the constructor would, and return the partition."""
+        gather_rows(partial(check_rows, names=self.focal_sets.names), self.mass)
+        return self
+
+    # ------------------------------------------------------------------ other partitions
+    def relabel(self, order: Sequence[int]) -> CredalPartition:
+        """Rename the clusters: the new cluster j is the old cluster ``order[j]``.
+
+        The masses are not touched, only the focal sets get new members, so that this is free for
+        any number of objects.
+        """
+        order = [operator.index(k) for k in order]
+        if sorted(order) != list(range(self.n_clusters)):
+            raise ValueError(
+                f"order must name each of the clusters 0..{self.n_clusters - 1} once, got {order}."
+            )
+        F = self.focal_sets.matrix[:, order]
+        return CredalPartition(self.mass, FocalSets.from_matrix(F))
+
+    def project(self, focal_sets: FocalSets) -> CredalPartition:
+        """The partition on fewer (or other) focal sets over the same clusters.
+
+        The mass of a set goes to the smallest kept set that contains it (itself when it is kept;
+        ties to the first), so that no belief grows and no plausibility shrinks. A set that no
+        kept set contains is an error.
+        """
+        return CredalPartition(
+            convert.project_masses(self.mass, self.focal_sets, focal_sets), focal_sets
+        )
+
+
+def _digest(block: NDArray, first: int) -> bytes:
+    # Adding 0 makes one of 0.0 and -0.0.
+    return hashlib.blake2b((block.astype(np.float64) + 0.0).tobytes()).digest()

@@ -1,0 +1,199 @@
+"""What a credal partition says: views of each object, decisions, scores and tables.
+
+The formulas stand in :mod:`evdist.partition.views`, one block of rows each; here they meet the
+table of masses. References: Li, Li, Denoeux (2018), k-CEVCLUS, eqs. (3) and (23).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import DTypeLike, NDArray
+
+from evdist.belief import FocalSets, singleton_belief
+from evdist.partition import views
+from evdist.partition.rows import gather_rows, map_rows
+from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
+from evdist.partition.validate import check_rows
+
+__all__ = ["DerivedViews"]
+
+LabelRule = Literal["plausibility", "belief", "pignistic"]
+ApproximationRule = Literal["mass", "dominance"]
+
+
+class DerivedViews:
+    """Everything that follows from ``mass`` and ``focal_sets``; computed on demand, never kept."""
+
+    mass: Any
+    focal_sets: FocalSets
+
+    @property
+    def n_clusters(self) -> int:
+        return self.focal_sets.n_clusters
+
+    @property
+    def _lazy(self) -> bool:
+        return not isinstance(self.mass, np.ndarray)
+
+    # ------------------------------------------------------------------ one number per cluster
+    @property
+    def plausibility(self) -> Any:
+        """Contour pl_ik = Pl_i({k}), not normalised; (n, c), computed at each access."""
+        return self._view(views.contour, self.n_clusters)
+
+    @property
+    def normalised_plausibility(self) -> Any:
+        """pl_ik / (1 - m_i(empty)); (n, c). Where m_i(empty) = 1 nothing is known: 1 everywhere,
+        or 1 / c when the whole frame is not a focal set (see :func:`evdist.belief.normalise`).
+        """
+        return self._view(views.normalised_contour, self.n_clusters)
+
+    @property
+    def belief(self) -> Any:
+        """Bel_i({k}) = m_i({k}), not normalised; (n, c)."""
+        return self._view(singleton_belief, self.n_clusters)
+
+    @property
+    def pignistic(self) -> Any:
+        """BetP_i(k), each mass shared equally in its set; rows sum to 1 - m_i(empty), (n, c)."""
+        return self._view(views.pignistic, self.n_clusters)
+
+    def fuzzy(self) -> Any:
+        """Fuzzy partition u_ik = pl_ik / sum_l pl_il; k-CEVCLUS, eq. (3), (n, c).
+
+        Rows sum to one; a row with m_i(empty) = 1 is 1 / c.
+        """
+        return self._view(views.fuzzy, self.n_clusters)
+
+    def possibilistic(self) -> Any:
+        """Possibilistic partition, the contour pl_ik; (n, c).
+
+        When the masses are consonant, ``from_possibilistic`` turns it back into them.
+        """
+        return self.plausibility
+
+    # ------------------------------------------------------------------ decisions
+    def labels(self, rule: LabelRule = "plausibility") -> Any:
+        """Hard partition: the cluster of greatest plausibility, belief or pignistic probability.
+
+        Ties go to the first cluster; an object with m_i(empty) = 1 is in cluster 0. For labels
+        with -1 for outliers write ``np.where(p.outliers(), -1, p.labels())``. (n,) int.
+        """
+        _one_of(rule, views.LABEL_RULES)
+        return self._view(views.labels, None, np.int64, rule=rule)
+
+    def lower(self, rule: ApproximationRule = "mass") -> Any:
+        """Lower approximations: which objects surely belong to a cluster, A_i = {k}; (n, c) bool.
+
+        ``rule="mass"``: A_i is the focal set with the largest mass, ties to the first.
+        ``rule="dominance"``: A_i holds the clusters that no other dominates, Bel*_i({l}) <=
+        Pl*_i({k}) for all l; an object with m_i(empty) = 1 has A_i = Omega.
+        """
+        return self._approximations(rule, "lower", self.n_clusters)
+
+    def upper(self, rule: ApproximationRule = "mass") -> Any:
+        """Upper approximations: which objects possibly belong to a cluster, k in A_i; (n, c) bool.
+
+        See :meth:`lower` for A_i.
+        """
+        return self._approximations(rule, "upper", self.n_clusters)
+
+    def rough(self, rule: ApproximationRule = "mass") -> tuple[Any, Any]:
+        """Rough partition: the lower and the upper approximations, from one pass."""
+        both = self._approximations(rule, "both", 2 * self.n_clusters)
+        return both[:, : self.n_clusters], both[:, self.n_clusters :]
+
+    def outliers(self) -> Any:
+        """Objects whose largest mass is on the empty set, ties included; (n,) bool."""
+        return self._view(views.outliers, None, bool)
+
+    # ------------------------------------------------------------------ scores and tables
+    def nonspecificity(self) -> float:
+        """N*, from 0 (precise) to 1 (vacuous); k-CEVCLUS, eq. (23). 0 for no objects."""
+        return self.summary().nonspecificity
+
+    def object_nonspecificity(self) -> Any:
+        """Nonspecificity of each object from 0 to 1, the summand of N*; (n,)."""
+        return self._view(views.specificity_loss, None)
+
+    def sizes(self, rule: ApproximationRule = "mass") -> ClusterSizes:
+        """Sizes of the clusters: sum of pignistic probabilities, and objects by label, lower and
+        upper approximation.
+        """
+        return self.summary(rule).sizes
+
+    def summary(self, rule: ApproximationRule = "mass") -> Summary:
+        """Counts, N* and a table of the clusters, from one pass over the masses.
+
+        ``rule`` is that of the approximations in the table; outliers and objects between clusters
+        are always counted by the largest mass.
+        """
+        _one_of(rule, views.APPROXIMATION_RULES)
+        return add_tallies(gather_rows(self._block(tally, rule=rule), self.mass), self.focal_sets)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per object: ``label``, ``set`` (of the largest mass), ``outlier``,
+        ``nonspecificity`` and the mass of each focal set under its name. Held in memory.
+        """
+        names = self.focal_sets.names
+        mass, best, label, loss = (
+            np.asarray(part)
+            for part in (
+                self._view(_same, len(names), self.mass.dtype),
+                self._view(views.assigned_set, None, np.int64),
+                self.labels(),
+                self.object_nonspecificity(),
+            )
+        )
+        columns = {
+            "label": label,
+            "set": pd.Categorical.from_codes(best, categories=list(names)),
+            "outlier": best == 0,
+            "nonspecificity": loss,
+        }
+        columns |= {name: mass[:, q] for q, name in enumerate(names)}
+        return pd.DataFrame(columns)
+
+    # ------------------------------------------------------------------ blocks
+    def _block(self, view: Callable[..., Any], **options: Any) -> Callable[[NDArray, int], Any]:
+        """The view as a function of (block, first row); lazy masses are checked as they come."""
+        return partial(
+            _on_block, view=view, focal=self.focal_sets, check=self._lazy, options=options
+        )
+
+    def _view(
+        self, view: Callable[..., Any], width: int | None, dtype: DTypeLike = float, **options: Any
+    ) -> Any:
+        return map_rows(self._block(view, **options), self.mass, width=width, dtype=dtype)
+
+    def _approximations(self, rule: str, which: str, width: int) -> Any:
+        _one_of(rule, views.APPROXIMATION_RULES)
+        return self._view(views.approximations, width, bool, rule=rule, which=which)
+
+
+def _on_block(
+    block: NDArray,
+    first: int,
+    view: Callable[..., Any],
+    focal: FocalSets,
+    check: bool,
+    options: dict[str, Any],
+) -> Any:
+    if check:
+        check_rows(block, first, focal.names)
+    return view(np.ascontiguousarray(block, dtype=np.float64), focal, **options)
+
+
+def _same(m: NDArray, focal: FocalSets) -> NDArray:
+    return m
+
+
+def _one_of(rule: str, rules: tuple[str, ...]) -> None:
+    if rule not in rules:
+        names = ", ".join(repr(name) for name in rules)
+        raise ValueError(f"rule must be one of {names}, got {rule!r}.")

@@ -1,0 +1,139 @@
+"""Tables with many rows, worked through in blocks: the same code for NumPy, zarr and Dask.
+
+A table is anything with ``shape``, ``dtype`` and slicing of rows. Two blueprints are enough:
+:func:`map_rows` gives one result per row, :func:`gather_rows` one small result per block. The
+blocks of :func:`gather_rows` depend on the width of the table alone, never on how it is chunked
+or on the number of workers, so that a sum over blocks has the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dask
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["as_table", "block_rows", "gather_rows", "is_dask", "map_rows"]
+__all__ += ["select_rows", "write_rows"]
+
+#: Numbers in a block: 2 MB as float64, which stays in the cache while several views are taken.
+BLOCK_SIZE = 1 << 18
+#: With thousands of columns a block keeps enough rows to hide the cost of a Python call.
+MIN_ROWS, MAX_ROWS = 1 << 10, 1 << 16
+
+#: A block function: (rows, number of the first of them) -> array.
+BlockFunction = Callable[[NDArray, int], Any]
+
+
+def is_dask(table: Any) -> bool:
+    """Whether this is a Dask collection, whose results stay lazy."""
+    return dask.is_dask_collection(table)
+
+
+def as_table(table: Any) -> Any:
+    """The table itself when its rows can be sliced, else a NumPy array of it."""
+    sliceable = hasattr(table, "shape") and hasattr(table, "__getitem__")
+    if sliceable and isinstance(getattr(table, "dtype", None), np.dtype):
+        return table
+    return np.asarray(table)
+
+
+def block_rows(width: int) -> int:
+    """Rows in a block of a table with ``width`` columns, a power of two."""
+    rows = max(BLOCK_SIZE // max(width, 1), MIN_ROWS)
+    return min(1 << (rows.bit_length() - 1), MAX_ROWS)
+
+
+def _blocks(table: Any, rows: int) -> Iterator[tuple[int, NDArray]]:
+    """Blocks of a table that is not a Dask array, with the number of their first row."""
+    n = table.shape[0]
+    # A compressed chunk is read whole whatever is asked of it: read it once, then cut it.
+    chunk = rows if isinstance(table, np.ndarray) else getattr(table, "chunks", (rows,))[0]
+    step = rows * -(-chunk // rows)
+    for start in range(0, n, step):
+        piece = np.asarray(table[start : start + step])
+        for first in range(0, len(piece), rows):
+            yield start + first, piece[first : first + rows]
+
+
+def map_rows(function: BlockFunction, table: Any, *, width: int | None, dtype: DTypeLike) -> Any:
+    """One result per row: Dask in, Dask out (lazy); anything else in, NumPy out.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(block, first)`` with a (b, f) block gives (b, width), or (b,) when ``width``
+        is None. Each row of the result may depend on its own row alone.
+    table : (n, f) table
+    width : int or None
+        Columns of the result; None for one value per row.
+    """
+    dtype = np.dtype(dtype)
+    if is_dask(table):
+        table = table.rechunk({1: -1})
+        shape = {"drop_axis": 1} if width is None else {"chunks": (table.chunks[0], (width,))}
+        return table.map_blocks(
+            _map_chunk,
+            function=function,
+            width=width,
+            result_dtype=dtype,
+            dtype=dtype,
+            meta=np.empty((0,) if width is None else (0, 0), dtype=dtype),
+            **shape,
+        )
+    return _fill(function, table, width, dtype, 0)
+
+
+def _fill(
+    function: BlockFunction, table: Any, width: int | None, dtype: np.dtype, offset: int
+) -> NDArray:
+    n = table.shape[0]
+    out = np.empty(n if width is None else (n, width), dtype=dtype)
+    for first, block in _blocks(table, block_rows(table.shape[1])):
+        out[first : first + len(block)] = function(block, offset + first)
+    return out
+
+
+def _map_chunk(
+    chunk: NDArray,
+    function: BlockFunction,
+    width: int | None,
+    result_dtype: np.dtype,
+    block_info: Any = None,
+) -> NDArray:
+    """A chunk of a Dask array is itself a table: it goes through the same blocks."""
+    offset = block_info[0]["array-location"][0][0]
+    return _fill(function, chunk, width, result_dtype, offset)
+
+
+def gather_rows(function: BlockFunction, table: Any) -> list[Any]:
+    """``function(block, first)`` of every block, in the order of the rows, computed now."""
+    rows = block_rows(table.shape[1])
+    if is_dask(table):
+        pieces = table.rechunk((rows, -1)).to_delayed()[:, 0]
+        call = dask.delayed(function)
+        return list(dask.compute(*(call(p, i * rows) for i, p in enumerate(pieces))))
+    return [function(block, first) for first, block in _blocks(table, rows)]
+
+
+def write_rows(function: BlockFunction, table: Any, target: Any) -> None:
+    """Write ``function(block, first)`` to the same rows of a chunked array, whole chunks each."""
+    rows = target.chunks[0]
+    if is_dask(table):
+        result = map_rows(function, table, width=target.shape[1], dtype=target.dtype)
+        # Aligned chunks: no two tasks touch the same one, so no lock is needed.
+        result.rechunk((rows, -1)).store(target, lock=False)
+        return
+    for first, block in _blocks(table, rows):
+        target[first : first + len(block)] = function(block, first)
+
+
+def select_rows(table: Any, rows: Any) -> Any:
+    """Rows of a table by a slice, a mask or a list of numbers."""
+    simple = isinstance(rows, slice) and (rows.step is None or rows.step > 0)
+    if isinstance(table, np.ndarray) or is_dask(table) or simple:
+        return table[rows]
+    # zarr calls this orthogonal indexing, and knows whole numbers from 0 on.
+    return table.oindex[np.arange(table.shape[0])[rows], :]

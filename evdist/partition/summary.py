@@ -1,0 +1,189 @@
+"""Sizes of clusters and a summary that a person can read, from one pass over the masses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.partition import views
+
+__all__ = ["ClusterSizes", "Summary", "add_tallies", "tally"]
+
+#: Clusters listed by ``str(summary)``; the rest are counted.
+SHOWN_CLUSTERS = 25
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSizes:
+    """How large each cluster is, counted in four ways; arrays of shape (c,).
+
+    Attributes
+    ----------
+    expected : float array
+        Sum of the pignistic probabilities; over all clusters n minus the mass of the empty set.
+    labels, lower, upper : int array
+        Objects with that label, surely in the cluster, possibly in it.
+    """
+
+    expected: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a credal partition says, in a few numbers; ``str()`` makes a table of it.
+
+    Attributes
+    ----------
+    n_objects, n_clusters, n_focal_sets : int
+    n_sure, n_between, n_outliers : int
+        Objects whose largest mass is on one cluster, on several, on the empty set. They add up
+        to ``n_objects``.
+    nonspecificity : float
+        N* of k-CEVCLUS, eq. (23).
+    mean_mass : (f,) array
+        Mean mass of each focal set.
+    sizes : ClusterSizes
+    focal_sets : FocalSets
+    """
+
+    n_objects: int
+    n_sure: int
+    n_between: int
+    n_outliers: int
+    nonspecificity: float
+    mean_mass: NDArray[np.float64]
+    sizes: ClusterSizes
+    focal_sets: FocalSets
+
+    @property
+    def n_clusters(self) -> int:
+        return self.focal_sets.n_clusters
+
+    @property
+    def n_focal_sets(self) -> int:
+        return len(self.focal_sets)
+
+    def _facts(self) -> list[tuple[str, str, str]]:
+        def share(count: int) -> str:
+            return f"{100 * count / max(self.n_objects, 1):.1f} %"
+
+        return [
+            ("sure members", f"{self.n_sure:,}", share(self.n_sure)),
+            ("between clusters", f"{self.n_between:,}", share(self.n_between)),
+            ("outliers", f"{self.n_outliers:,}", share(self.n_outliers)),
+            ("nonspecificity N*", f"{self.nonspecificity:.3f}", "0 precise, 1 vacuous"),
+        ]
+
+    def _table(self) -> list[tuple[str, ...]]:
+        """Header and one row per cluster, numbered from 1 like the names of the focal sets."""
+        size = self.sizes
+        rows = [
+            (f"{{{k + 1}}}", f"{e:,.1f}", f"{lab:,}", f"{lo:,}", f"{up:,}")
+            for k, (e, lab, lo, up) in enumerate(
+                zip(size.expected, size.labels, size.lower, size.upper, strict=True)
+            )
+        ]
+        return [("cluster", "expected", "labels", "lower", "upper"), *rows]
+
+    @property
+    def _title(self) -> str:
+        return (
+            f"Credal partition of {self.n_objects:,} objects into {self.n_clusters} "
+            f"{'cluster' if self.n_clusters == 1 else 'clusters'}, {self.n_focal_sets} focal sets"
+        )
+
+    def __str__(self) -> str:
+        facts, table = self._facts(), self._table()[: SHOWN_CLUSTERS + 1]
+        wide = max(len(count) for _, count, _ in facts)
+        lines = [self._title, ""]
+        lines += [f"  {name:<17}  {count:>{wide}}  {note}" for name, count, note in facts]
+        widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
+        lines.append("")
+        lines += [
+            "  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
+            for row in table
+        ]
+        if self.n_clusters > SHOWN_CLUSTERS:
+            lines.append(f"  ... and {self.n_clusters - SHOWN_CLUSTERS} more clusters")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        facts = "".join(
+            f"<tr><th>{escape(name)}</th><td>{count}</td><td>{escape(note)}</td></tr>"
+            for name, count, note in self._facts()
+        )
+        header, *rows = self._table()
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        return (
+            f"<p>{escape(self._title)}</p><table>{facts}</table>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+
+# ---------------------------------------------------------------------- one block, and the sum
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums over the rows of a block; those of two blocks are added field by field."""
+
+    objects: int
+    mass: NDArray[np.float64]  # (f,)
+    loss: float  # sum of the objects' nonspecificities
+    expected: NDArray[np.float64]  # (c,)
+    labels: NDArray[np.int64]  # (c,)
+    lower: NDArray[np.int64]  # (c,)
+    upper: NDArray[np.int64]  # (c,)
+    assigned: NDArray[np.int64]  # (f,) objects by their set of largest mass
+
+
+def tally(m: NDArray, focal: FocalSets, rule: str) -> Tally:
+    """The sums of one (b, f) block; ``rule`` is that of the approximations."""
+    c, f = focal.n_clusters, len(focal)
+    upper = views.possible(m, focal, rule)
+    return Tally(
+        objects=len(m),
+        mass=m.sum(axis=0, dtype=np.float64),
+        loss=float(views.specificity_loss(m, focal).sum()),
+        expected=views.pignistic(m, focal).sum(axis=0),
+        labels=np.bincount(views.labels(m, focal, "plausibility"), minlength=c),
+        lower=views.certain(upper).sum(axis=0),
+        upper=upper.sum(axis=0),
+        assigned=np.bincount(views.assigned_set(m, focal), minlength=f),
+    )
+
+
+def add_tallies(tallies: list[Tally], focal: FocalSets) -> Summary:
+    """The summary of the whole partition; blocks are added in the order of their rows."""
+    c, f = focal.n_clusters, len(focal)
+    counts = {
+        name: sum((getattr(t, name) for t in tallies), np.zeros(width, dtype=np.int64))
+        for name, width in (("labels", c), ("lower", c), ("upper", c), ("assigned", f))
+    }
+    n = sum(t.objects for t in tallies)
+    assigned = counts["assigned"]
+    return Summary(
+        n_objects=n,
+        n_sure=int(assigned[focal.cardinality == 1].sum()),
+        n_between=int(assigned[focal.cardinality > 1].sum()),
+        n_outliers=int(assigned[0]),
+        nonspecificity=sum(t.loss for t in tallies) / max(n, 1),
+        mean_mass=sum((t.mass for t in tallies), np.zeros(f)) / max(n, 1),
+        sizes=ClusterSizes(
+            expected=sum((t.expected for t in tallies), np.zeros(c)),
+            labels=counts["labels"],
+            lower=counts["lower"],
+            upper=counts["upper"],
+        ),
+        focal_sets=focal,
+    )

@@ -1,0 +1,31 @@
+"""Figures: what a credal partition, its fit and its pairs look like.
+
+Every function draws on the Axes it is given, or on a Figure of its own, and returns the Axes
+(one panel) or the Figure (several panels). Nothing touches the state of ``matplotlib.pyplot``, so
+figures can be drawn on servers and in threads; show one with ``ax.figure`` in a notebook, or keep
+it with ``ax.figure.savefig(...)``.
+"""
+
+from evdist.plot.bars import nonspecificity, sizes
+from evdist.plot.curves import convergence, delta_bel, nonspecificity_curve
+from evdist.plot.density import PairDensity, shepard
+from evdist.plot.hulls import approximations
+from evdist.plot.maps import contour_map, mass_map
+from evdist.plot.style import cluster_colour, cluster_marker, to_png, to_svg
+
+__all__ = [
+    "PairDensity",
+    "approximations",
+    "cluster_colour",
+    "cluster_marker",
+    "contour_map",
+    "convergence",
+    "delta_bel",
+    "mass_map",
+    "nonspecificity",
+    "nonspecificity_curve",
+    "shepard",
+    "sizes",
+    "to_png",
+    "to_svg",
+]

@@ -1,0 +1,139 @@
+"""What all figures share: colours, markers, fresh axes, a light frame and the way to SVG.
+
+Eight colours that people with any common colour blindness tell apart (after Okabe and Ito, their
+yellow and light blue darkened for white paper, and Tol's wine and sand), times seven markers: as
+8 and 7 have no common divisor, the first 56 clusters all look different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Literal
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
+from numpy.typing import NDArray
+
+__all__ = [
+    "INK",
+    "RASTER_FROM",
+    "cluster_colour",
+    "cluster_marker",
+    "legend_below",
+    "new_axes",
+    "plain_frame",
+    "root_figure",
+    "some_rows",
+    "tint",
+    "to_png",
+    "to_svg",
+]
+
+COLOURS = (
+    "#0072B2",  # blue
+    "#D55E00",  # vermilion
+    "#009E73",  # green
+    "#CC79A7",  # pink
+    "#E69F00",  # orange
+    "#56B4E9",  # sky
+    "#882255",  # wine
+    "#8C8C3C",  # olive
+)
+#: No circle: in these figures a circle is an outlier.
+MARKERS = ("s", "^", "D", "v", "P", "X", "p")
+INK = "#333333"
+GRID = "#D9D9D9"
+#: Beyond this, points are drawn as pixels even in vector files, which stay small that way.
+RASTER_FROM = 2_000
+
+
+def cluster_colour(k: int) -> str:
+    """Colour of cluster ``k`` (from 0) in every figure, as ``#rrggbb``."""
+    return COLOURS[k % len(COLOURS)]
+
+
+def cluster_marker(k: int) -> str:
+    """Marker of cluster ``k`` (from 0) in every figure."""
+    return MARKERS[k % len(MARKERS)]
+
+
+def tint(colour: str, strength: float = 0.35) -> str:
+    """The colour mixed with white; ``strength`` 1 leaves it, 0 gives white."""
+    red, green, blue = (1.0 - strength * (1.0 - channel) for channel in to_rgb(colour))
+    return to_hex((red, green, blue))
+
+
+def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
+    """``ax`` itself, or the only axes of a fresh figure of that size in inches."""
+    if ax is None:
+        # Small on purpose: scaled to the width of a phone, 10-point text stays legible.
+        ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
+    return ax
+
+
+def plain_frame(ax: Axes, grid: Literal["x", "y", "both"] | None = None) -> None:
+    """Open frame and, along axis ``grid`` ("x", "y" or "both"), pale lines behind the data."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    if grid is not None:
+        ax.grid(axis=grid, color=GRID, linewidth=0.7)
+
+
+def legend_below(ax: Axes, ncols: int, handles: Sequence[Artist] | None = None) -> None:
+    """A legend under the label of the x axis, where it hides no data."""
+    inches = root_figure(ax).dpi_scale_trans
+    lowered = ax.transAxes + ScaledTranslation(0.0, -0.48, inches)
+    legend = ax.legend(
+        handles=ax.get_legend_handles_labels()[0] if handles is None else handles,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=lowered,
+        ncols=ncols,
+        frameon=False,
+        fontsize=8,
+        columnspacing=1.2,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a class named "$5" is not a formula
+
+
+def some_rows(n: int, at_most: int, keep: NDArray[np.intp], seed: int = 0) -> NDArray[np.intp]:
+    """Sorted rows to draw out of ``n``: all, or about ``at_most`` at random, ``keep`` always.
+
+    The seed is fixed, so that a figure drawn twice is the same figure.
+    """
+    if n <= at_most:
+        return np.arange(n)
+    drawn = np.random.default_rng(seed).choice(n, size=at_most, replace=False)
+    return np.union1d(drawn, keep)
+
+
+def to_svg(drawn: Axes | Figure) -> bytes:
+    """The whole figure as an SVG document, its letters drawn as shapes (no font is needed)."""
+    return _image(drawn, "svg", dpi=160, metadata={"Date": None, "Creator": None})
+
+
+def to_png(drawn: Axes | Figure) -> bytes:
+    """The whole figure as a PNG image, sharp enough to print."""
+    return _image(drawn, "png", dpi=160, metadata={"Software": None})
+
+
+def _image(drawn: Axes | Figure, kind: str, *, dpi: int, metadata: dict[str, None]) -> bytes:
+    buffer = BytesIO()
+    root_figure(drawn).savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    return buffer.getvalue()
+
+
+def root_figure(drawn: Axes | Figure) -> Figure:
+    """The figure that holds these axes, however deep they sit in it."""
+    figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+    if figure is None:
+        raise ValueError(
+            "The axes must belong to a figure, got axes that were removed from theirs."
+        )
+    return figure

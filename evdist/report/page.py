@@ -1,0 +1,202 @@
+"""From facts and figures to one HTML file.
+
+The page is written from ``template.html`` by jinja2 with autoescaping: every text that comes from
+outside is escaped. Figures are SVG images inside the file.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import ArrayLike
+
+from evdist import __version__, plot
+from evdist.partition import CredalPartition
+from evdist.plot import PairDensity
+from evdist.report.facts import Facts, collect, duration, in_words, plain
+
+__all__ = ["render_report", "write_report"]
+
+
+@dataclass(frozen=True)
+class _Picture:
+    source: str
+    alt: str
+    caption: str
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    partition: CredalPartition,
+    *,
+    X: ArrayLike | None = None,
+    title: str = "Evidential clustering",
+    parameters: Mapping[str, Any] | None = None,
+    timings: Mapping[str, float] | None = None,
+    history: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    notes: str | Sequence[str] | None = None,
+) -> Path:
+    """Write the report of a clustering as one self-contained HTML file.
+
+    The file appears at ``path`` complete or not at all; an older report there is replaced.
+    See :func:`render_report` for the other parameters.
+
+    Returns
+    -------
+    Path of the file.
+    """
+    page = render_report(
+        partition,
+        X=X,
+        title=title,
+        parameters=parameters,
+        timings=timings,
+        history=history,
+        shepard=shepard,
+        metrics=metrics,
+        notes=notes,
+    )
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, as only a rename within one file system is atomic.
+    draft = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
+    try:
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def render_report(
+    partition: CredalPartition,
+    *,
+    X: ArrayLike | None = None,
+    title: str = "Evidential clustering",
+    parameters: Mapping[str, Any] | None = None,
+    timings: Mapping[str, float] | None = None,
+    history: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    notes: str | Sequence[str] | None = None,
+) -> str:
+    """The report as text, for those who store it elsewhere than in a local file.
+
+    Parameters
+    ----------
+    partition : CredalPartition of n objects
+    X : (n, d) array or data frame, optional
+        The data; with it the report draws the approximations of the clusters.
+    title : str
+    parameters : mapping of names to values, optional
+    timings : mapping of stages to seconds, optional
+    history : (t,) array or mapping of names to arrays, optional
+        See :func:`evdist.plot.convergence`.
+    shepard : (delta, kappa) arrays, or a PairDensity, optional
+        See :func:`evdist.plot.shepard`.
+    metrics : mapping of names to scores, optional
+    notes : str or sequence of str, optional
+        Paragraphs to put under the summary.
+
+    Returns
+    -------
+    str, a whole HTML document.
+    """
+    facts = collect(partition)
+    return (
+        _environment()
+        .get_template("template.html")
+        .render(
+            title=title,
+            version=__version__,
+            facts=facts,
+            words=in_words(facts.summary),
+            notes=[notes] if isinstance(notes, str) else list(notes or ()),
+            pictures=list(_pictures(partition, facts, X, history, shepard)),
+            parameters=_texts(parameters),
+            metrics=_texts(metrics),
+            timings=[(str(stage), duration(float(s))) for stage, s in (timings or {}).items()],
+            total=duration(float(sum(timings.values()))) if timings else "",
+        )
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("evdist.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,  # a misspelt name in the template is an error, not a gap
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _texts(values: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    return [(str(name), plain(value)) for name, value in (values or {}).items()]
+
+
+def _picture(svg: bytes, alt: str, caption: str) -> _Picture:
+    # An image, not inline <svg>: ids of several figures cannot clash, and nothing in it can run.
+    data = b64encode(svg).decode("ascii")
+    return _Picture(f"data:image/svg+xml;base64,{data}", alt, caption)
+
+
+def _pictures(
+    partition: CredalPartition,
+    facts: Facts,
+    X: ArrayLike | None,
+    history: ArrayLike | Mapping[str, ArrayLike] | None,
+    shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None,
+) -> Iterable[_Picture]:
+    if X is not None:
+        plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
+        yield _picture(
+            plot.to_svg(plot.approximations(partition, X)),
+            f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
+            "hulls of the lower and upper approximations of "
+            f"{facts.summary.n_clusters} clusters and "
+            f"{facts.summary.n_outliers:,} outliers.",
+            "Solid lines enclose the objects that surely belong to a cluster, dashed lines those "
+            "that possibly do. Circles are outliers.",
+        )
+    sizes = "; ".join(
+        f"cluster {row.number}: {row.sure:,} to {row.possible:,}" for row in facts.clusters
+    )
+    yield _picture(
+        plot.to_svg(plot.sizes(partition)),
+        f"Bar chart of the number of sure to possible members. {sizes}; "
+        f"outliers: {facts.summary.n_outliers:,}.",
+        "How many objects surely (full bars) and possibly (with the hatched ends) belong to each "
+        "cluster.",
+    )
+    doubts = "; ".join(f"cluster {row.number}: {row.nonspecificity:.3f}" for row in facts.clusters)
+    yield _picture(
+        plot.to_svg(plot.nonspecificity(partition)),
+        f"Bar chart of the mean nonspecificity. {doubts}.",
+        "How unsure the cluster of an object is on average, and whether the doubt lies between "
+        "clusters or in belonging to any.",
+    )
+    if history is not None:
+        yield _picture(
+            plot.to_svg(plot.convergence(history)),
+            "Curve of the objective after each iteration.",
+            "The objective after each iteration.",
+        )
+    if shepard is not None:
+        density = shepard if isinstance(shepard, PairDensity) else PairDensity().add(*shepard)
+        yield _picture(
+            plot.to_svg(plot.shepard(density)),
+            f"Density plot of degrees of conflict against transformed dissimilarities of "
+            f"{density.n_pairs:,} pairs; stress {density.stress:.3g}.",
+            "A good fit lies along the dashed diagonal.",
+        )

@@ -1,0 +1,194 @@
+"""The layers of evdist, the owners of its dependencies, and a checker of both.
+
+The tables are the whole policy: a new module or package under evdist/ gets its place in LAYERS, a
+new dependency its owners in OWNERS. The checker reads source files and imports none of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+#: Lowest first. A module imports from its own row and the rows before it. Packages of one row may
+#: use each other, but never in a circle.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("evdist.belief",),
+    ("evdist.kernels",),
+    (
+        "evdist.partition",
+        "evdist.metrics",
+        "evdist.combine",
+        "evdist.sources",
+        "evdist.constraints",
+        "evdist.constraints",
+        "evdist.stores",
+        "evdist.blocks",
+    ),
+    ("evdist.solvers",),
+    ("evdist.estimators", "evdist.plot", "evdist.report"),
+    ("evdist.config", "evdist.run"),
+    ("evdist.client", "evdist.cli", "evdist.demo", "flows"),
+)
+
+#: Dependency -> the packages or modules that may import it. One that is not named here may be
+#: imported anywhere but in the layers of ONLY.
+OWNERS: dict[str, tuple[str, ...]] = {
+    "numba": ("evdist.kernels",),
+    "llvmlite": ("evdist.kernels",),
+    "dask": ("evdist.blocks", "evdist.partition.rows", "evdist.metrics"),
+    "distributed": ("evdist.blocks",),
+    "zarr": ("evdist.stores", "evdist.partition.io"),
+    "matplotlib": ("evdist.plot", "evdist.report"),
+    "jinja2": ("evdist.report",),
+    "torch": ("evdist.kernels", "evdist.solvers"),
+    "prefect": ("flows", "evdist.client"),
+}
+
+#: Layers that import nothing but the standard library, these packages and what lies below them.
+ONLY: dict[str, tuple[str, ...]] = {"evdist.belief": ("numpy",)}
+
+#: The one module that may import inside a function: its public names are loaded on first use.
+LAZY = "evdist"
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, where it stands, and whether that is inside a function or class."""
+
+    importer: str
+    target: str
+    where: str
+    nested: bool
+
+
+def modules(root: Path) -> Iterator[tuple[str, Path]]:
+    """Dotted name and file of every module in evdist/ and flows/."""
+    for top in ("evdist", "flows"):
+        for path in sorted((root / top).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imports(root: Path, public: Mapping[str, str]) -> Iterator[Import]:
+    """Every import of every module, whether at the top, in a function or under TYPE_CHECKING.
+
+    ``public`` maps the lazy names of the root package to the modules that they come from, so that
+    ``from evdist import FocalSets`` counts as an import of evdist.belief.
+    """
+    for name, path in modules(root):
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        inside = {
+            id(node)
+            for scope in ast.walk(tree)
+            if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
+            for node in ast.walk(scope)
+        }
+        for node in ast.walk(tree):
+            for target in _targets(node, package, public):
+                where = f"{path.relative_to(root).as_posix()}:{getattr(node, 'lineno', 0)}"
+                yield Import(name, target, where, id(node) in inside)
+
+
+def _targets(node: ast.AST, package: str, public: Mapping[str, str]) -> Iterator[str]:
+    match node:
+        case ast.Import():
+            yield from (alias.name for alias in node.names)
+        case ast.ImportFrom():
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                parents = parents[: len(parents) - node.level + 1]
+                base = ".".join([*parents, *([base] if base else [])])
+            for alias in node.names:
+                # A member of evdist itself is a lazy name or a submodule, and has its own layer.
+                member = f"{base}.{alias.name}"
+                yield public.get(alias.name, member) if base == LAZY else base
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            args=[ast.Constant(value=str(target)), *_],
+        ):
+            yield target
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def layer(module: str) -> tuple[int, str] | None:
+    """Row and name of the layer a module belongs to, None for the root package and outsiders."""
+    for row, names in enumerate(LAYERS):
+        for name in names:
+            if within(module, name):
+                return row, name
+    return None
+
+
+def undeclared(root: Path) -> list[str]:
+    """Modules that no row of LAYERS holds."""
+    return [
+        f"{path.relative_to(root).as_posix()}: {name} has no layer; add it to LAYERS"
+        for name, path in modules(root)
+        if name not in (LAZY, "flows") and layer(name) is None
+    ]
+
+
+def steps_up(found: list[Import]) -> list[str]:
+    """Imports of a later row."""
+    problems = []
+    for imp in found:
+        own, other = layer(imp.importer), layer(imp.target)
+        if own and other and other[0] > own[0]:
+            problems.append(f"{imp.where}: {own[1]} imports {imp.target}, of a later layer")
+    return problems
+
+
+def circles(found: list[Import]) -> list[str]:
+    """Circles between the packages of one row."""
+    uses: dict[str, set[str]] = {}
+    for imp in found:
+        own, other = layer(imp.importer), layer(imp.target)
+        if own and other and own[0] == other[0] and own[1] != other[1]:
+            uses.setdefault(own[1], set()).add(other[1])
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        hops = set(zip(circle[1:], circle, strict=False))
+        return [
+            f"{imp.where}: {imp.importer} imports {imp.target}, in a circle of one layer"
+            for imp in found
+            if (own := layer(imp.importer))
+            and (other := layer(imp.target))
+            and (own[1], other[1]) in hops
+        ]
+    return []
+
+
+def below_the_top(found: list[Import]) -> list[str]:
+    """First-party imports that stand inside a function or a class."""
+    return [
+        f"{imp.where}: import of {imp.target} inside a function; move it to the top of the module"
+        for imp in found
+        if imp.nested and imp.importer != LAZY and imp.target.split(".")[0] in ("evdist", "flows")
+    ]
+
+
+def strangers(found: list[Import]) -> list[str]:
+    """Imports of a dependency by a module that does not own it."""
+    problems = []
+    for imp in found:
+        package = imp.target.split(".")[0]
+        if package in sys.stdlib_module_names or package in ("evdist", "flows"):
+            continue
+        owners = OWNERS.get(package)
+        if owners is not None and not any(within(imp.importer, owner) for owner in owners):
+            problems.append(f"{imp.where}: {package} belongs to {', '.join(owners)}")
+        for name, allowed in ONLY.items():
+            if within(imp.importer, name) and package not in allowed:
+                problems.append(f"{imp.where}: {name} may import only {', '.join(allowed)}")
+    return problems

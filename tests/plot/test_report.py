@@ -1,0 +1,247 @@
+"""The report is one complete, self-contained, safe HTML file."""
+
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from evdist import CredalPartition, FocalSets, demo
+from evdist.plot import PairDensity
+from evdist.report import page, render_report, write_report
+from evdist.report.facts import duration, plain
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+HOSTILE = "<script>alert('x')</script> & \"quoted\" </title>"
+
+
+class Page(HTMLParser):
+    """Collects tags, and fails on a tag that is closed in the wrong place."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attrs for tag, attrs in self.tags if tag == name]
+
+
+@pytest.fixture(scope="module")
+def partition() -> CredalPartition:
+    rng = np.random.default_rng(0)
+    return CredalPartition(rng.dirichlet(np.full(8, 0.15), size=80), FocalSets.full(3))
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(80, 4))
+
+
+@pytest.fixture(scope="module")
+def full(partition, X) -> Page:
+    """A report with everything in it, all texts hostile."""
+    text = render_report(
+        partition,
+        X=X,
+        title=HOSTILE,
+        parameters={HOSTILE: HOSTILE, "n_clusters": 3, "d0": None, "tol": 1e-5},
+        timings={"sweep" + HOSTILE: 75.2, "report": 0.25},
+        history={HOSTILE: [2.0, 1.0, 0.5]},
+        shepard=(np.linspace(0, 1, 50), np.linspace(0, 1, 50)),
+        metrics={"score" + HOSTILE: 0.98765},
+        notes=[HOSTILE, "second note"],
+    )
+    assert "<script" not in text
+    assert HOSTILE not in text
+    return Page(text)
+
+
+def test_hostile_text_is_shown_as_text(full):
+    assert full.all("script") == []
+    assert full.text.count("<script>alert('x')</script>") == 7  # title and h1, a pair, three more
+
+
+def test_nothing_is_loaded_from_elsewhere(full):
+    for _, attrs in full.tags:
+        for name in ("src", "href", "srcset", "action", "data"):
+            assert (attrs.get(name) or "data:").startswith("data:")
+    assert full.all("link") == []
+
+
+def test_no_address_stands_anywhere_in_the_file(partition, X):
+    text = render_report(partition, X=X)
+    assert not re.search(r"https?://|url\(|@import", text)
+
+
+def test_figures_are_whole_svg_images_without_outside_references(full):
+    images = full.all("img")
+    assert len(images) == 5
+    for image in images:
+        assert len(image["alt"]) > 20
+        kind, data = image["src"].split(",")
+        assert kind == "data:image/svg+xml;base64"
+        root = ElementTree.fromstring(base64.b64decode(data))
+        assert root.tag.endswith("svg")
+        for node in root.iter():
+            for name, value in node.attrib.items():
+                if name.endswith("href"):
+                    assert value.startswith(("#", "data:"))
+
+
+def test_every_part_is_there(full):
+    for part in (
+        *("Summary", "Figures", "Clusters", "Where the belief lies", "Most uncertain objects"),
+        *("Scores", "Parameters", "Timings", "second note", "0.9877", "1e-05", "1 min 15 s"),
+        *("80 objects in 3 clusters.", "nonspecificity N*", "total"),
+    ):
+        assert part in full.text
+
+
+def test_it_is_fit_for_phones_dark_rooms_and_screen_readers(full, partition):
+    assert full.all("html") == [{"lang": "en"}]
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in full.all(
+        "meta"
+    )
+    assert all(attrs.get("scope") in ("row", "col") for attrs in full.all("th"))
+    ids = [attrs["id"] for _, attrs in full.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert {attrs["aria-labelledby"] for attrs in full.all("section")} <= set(ids)
+    assert "prefers-color-scheme: dark" in render_report(partition)
+
+
+def test_the_numbers_are_those_of_the_partition(partition, full):
+    summary = partition.summary()
+    assert f"Sure members of one cluster: {summary.n_sure} (" in full.text
+    assert f"outliers {summary.n_outliers} " in full.text
+    assert f"{partition.nonspecificity():.3f}" in full.text
+
+
+def test_the_most_uncertain_objects_come_first(partition):
+    text = render_report(partition)
+    section = text[text.index('id="uncertain"') :]
+    rows = [int(row) for row in re.findall(r'<tr><th scope="row">(\d+)</th>', section)][:20]
+    size = np.where(partition.focal_sets.cardinality == 0, 3, partition.focal_sets.cardinality)
+    unsure = partition.mass @ np.log2(size)
+    np.testing.assert_array_equal(rows, np.argsort(-unsure, kind="stable")[:20])
+    best = int(np.argmax(partition.mass[rows[0]]))
+    name, mass = partition.focal_sets.names[best], partition.mass[rows[0], best]
+    assert f'<span class="mass">{name} {mass:.2f}' in section
+
+
+def test_a_partition_alone_is_enough():
+    sure = Page(render_report(CredalPartition.from_labels([0, 0, 1])))
+    assert "Sure members of one cluster: all" in sure.text
+    assert "None: no object has mass on the empty set" in sure.text
+    assert "Parameters" not in sure.text
+    assert len(sure.all("img")) == 2
+
+
+@pytest.mark.parametrize("c", [1, 24])
+def test_any_number_of_clusters_is_reported(c):
+    partition = CredalPartition.from_labels(np.arange(48) % c, n_clusters=c)
+    text = Page(render_report(partition, X=np.arange(48.0)[:, None])).text
+    assert f"48 objects in {c} cluster" in text
+
+
+def test_masses_on_dask_give_the_same_tables(partition):
+    lazy = CredalPartition(da.from_array(partition.mass, chunks=(30, -1)), partition.focal_sets)
+    assert Page(render_report(lazy)).text == Page(render_report(partition)).text
+
+
+def test_pairs_may_come_as_a_density(partition):
+    density = PairDensity().add([0.1, 0.9], [0.2, 0.8])
+    text = render_report(partition, shepard=density)
+    assert "of 2 pairs; stress 0.01" in text
+
+
+def test_no_objects_no_report():
+    empty = CredalPartition(np.zeros((0, 4)), FocalSets.simple(2))
+    with pytest.raises(ValueError, match="at least one object"):
+        render_report(empty)
+
+
+# ---------------------------------------------------------------------- the file
+def test_the_file_is_written_with_its_folder_and_replaces_an_older_one(tmp_path, partition):
+    path = tmp_path / "new" / "report.html"
+    assert write_report(path, partition, title="first") == path
+    write_report(path, partition, title="second Ω")
+    assert "<title>second Ω</title>" in path.read_text(encoding="utf-8")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_failure_leaves_the_older_report_and_nothing_else(tmp_path, partition, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("older")
+
+    def full_disk(self, *args, **kwargs):
+        self.touch()
+        raise OSError("no space left")
+
+    monkeypatch.setattr(page.Path, "write_text", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        write_report(path, partition)
+    assert path.read_text() == "older"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# ---------------------------------------------------------------------- words
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0421, "0.042 s"),
+        (12.34, "12.3 s"),
+        (59.97, "1 min 00 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 05 min"),
+    ],
+)
+def test_durations_are_readable(seconds, words):
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, "–"), (0.123456, "0.1235"), (1000000, "1,000,000"), (True, "True"), ("q0.9", "q0.9")],
+)
+def test_values_are_readable(value, words):
+    assert plain(value) == words
+
+
+def test_the_demo_says_what_it_found_and_where_to_look(tmp_path, capsys):
+    demo.main(["--out", str(tmp_path / "demo")])
+    said = capsys.readouterr().out
+    report, figure = tmp_path / "demo" / "report.html", tmp_path / "demo" / "partition.png"
+    assert str(report) in said
+    assert str(figure) in said
+    assert "178 objects" in said
+    assert "3 clusters" in said
+    assert "GaussianMixture" in said
+    assert float(re.search(r"known growers: (\S+)", said).group(1)) > 0.85
+    assert "Wine" in Page(report.read_text(encoding="utf-8")).text
+    assert figure.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,120 @@
+"""The package as installed: a light import, lazy public names, its declared dependencies."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from importlib.resources import files
+from pathlib import Path
+
+import layers
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import evdist
+
+HEAVY = {
+    "numpy",
+    "scipy",
+    "sklearn",
+    "numba",
+    "dask",
+    "distributed",
+    "zarr",
+    "pandas",
+    "matplotlib",
+    "torch",
+    "prefect",
+}
+
+#: Where the name on the package index is not the name that is imported.
+IMPORT_NAMES = {"scikit-learn": "sklearn", "dask-kubernetes": "dask_kubernetes"}
+
+
+def modules_after(code: str, root: Path) -> set[str]:
+    """Top-level modules loaded in a new interpreter that has run ``code``."""
+    script = f"{code}\nimport json, sys\nsys.stdout.write(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
+    )
+    return {name.split(".")[0] for name in json.loads(done.stdout)}
+
+
+@pytest.mark.process
+def test_importing_evdist_loads_no_heavy_package(root: Path) -> None:
+    assert not HEAVY & modules_after("import evdist", root)
+
+
+@pytest.mark.process
+def test_public_names_need_no_optional_package(root: Path) -> None:
+    code = "import evdist\nfor name in evdist._PUBLIC: getattr(evdist, name)"
+    assert not {"torch", "prefect", "distributed", "matplotlib"} & modules_after(code, root)
+
+
+@pytest.mark.parametrize("name", sorted(evdist._PUBLIC))
+def test_each_public_name_can_be_had(name: str) -> None:
+    home = importlib.import_module(evdist._PUBLIC[name])
+    assert getattr(evdist, name) is getattr(home, name, home)
+    assert name in dir(evdist)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"'evdist' has no attribute 'EVCLUSS'"):
+        _ = evdist.EVCLUSS
+
+
+def test_type_checkers_see_the_names_that_exist_at_run_time(root: Path) -> None:
+    tree = ast.parse((root / "evdist" / "__init__.py").read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    declared = {alias.name for node in ast.walk(block) for alias in getattr(node, "names", [])}
+    assert declared == set(evdist._PUBLIC)
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert metadata.version("evdist") == evdist.__version__
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert files("evdist").joinpath("py.typed").is_file()
+
+
+@pytest.fixture(scope="module")
+def requirements(root: Path) -> dict[str, list[Requirement]]:
+    """What pyproject.toml asks for: the base set under "", each extra under its name."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    groups = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {extra: [Requirement(text) for text in group] for extra, group in groups.items()}
+
+
+def test_every_imported_package_is_a_declared_dependency(
+    root: Path, requirements: dict[str, list[Requirement]]
+) -> None:
+    users = [req.name for extra, group in requirements.items() if extra != "dev" for req in group]
+    known = {IMPORT_NAMES.get(name, name) for name in users} | {"evdist", "flows"}
+    missing = [
+        f"{imp.where}: {imp.target} is no dependency in pyproject.toml"
+        for imp in layers.imports(root, evdist._PUBLIC)
+        if imp.target.split(".")[0] not in known | sys.stdlib_module_names
+    ]
+    assert not missing
+
+
+def test_constraints_pin_every_dependency_within_its_range(
+    root: Path, requirements: dict[str, list[Requirement]]
+) -> None:
+    lines = (root / "constraints.txt").read_text().splitlines()
+    pinned = (line.split("==") for line in lines if line and not line.startswith("#"))
+    pins = {canonicalize_name(name): version for name, version in pinned}
+    wrong = [
+        f"{req}: constraints.txt has {pins.get(canonicalize_name(req.name))}"
+        for group in requirements.values()
+        for req in group
+        if pins.get(canonicalize_name(req.name), "nothing") not in req.specifier
+    ]
+    assert not wrong
