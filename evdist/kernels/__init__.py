@@ -1,0 +1,1 @@
+"""One block of one algorithm: arrays in, arrays out, in compiled code."""
