@@ -24,12 +24,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "evdist.combine",
         "evdist.sources",
         "evdist.constraints",
-        "evdist.constraints",
         "evdist.stores",
         "evdist.blocks",
     ),
     ("evdist.solvers",),
-    ("evdist.estimators", "evdist.plot", "evdist.report"),
+    ("evdist.estimators", "evdist.progress", "evdist.plot", "evdist.report"),
     ("evdist.config", "evdist.run"),
     ("evdist.client", "evdist.cli", "evdist.demo", "flows"),
 )
@@ -44,6 +43,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "zarr": ("evdist.stores", "evdist.partition.io"),
     "matplotlib": ("evdist.plot", "evdist.report"),
     "jinja2": ("evdist.report",),
+    "rich": ("evdist.progress", "evdist.cli"),
     "torch": ("evdist.kernels", "evdist.solvers"),
     "prefect": ("flows", "evdist.client"),
 }

@@ -8,7 +8,8 @@ Symbols
 -------
 S   (f, f) positive semi-definite, may be singular
 g   gradient S m - u
-W   working set: the components that are free to move, in `work[:s]`
+W   working set: the components that are free to move, in `work[:s]` (unsigned: numba would have
+    to ask of every signed index whether it counts from the end)
 d   step that solves the program on W without the signs: S_WW d = nu 1 - g_W,  1'd = 0
 
 S is singular whenever a focal set is useless (with no mass on the empty set the column of Omega
@@ -34,20 +35,29 @@ MAX_ROUNDS = 200
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _equality_step(S, g, work, s, L, d):
+def _equality_step(S, g, work, s, ridge, L, d):
     """Minimise 1/2 d'(S_WW + eps I)d + g_W'd with 1'd = 0: LDL' and two solves.
 
     L holds the unit lower factor below its diagonal and the inverse pivots on it; column s is
-    the forward solve of the right-hand side 1.
+    the forward solve of the right-hand side 1. eps is `ridge` times the mean diagonal. Returns
+    the smallest pivot in the same unit: not above `ridge` when S_WW is singular.
     """
-    eps = 1e-300
+    mean = diagonal = 0.0
     for a in range(s):
-        eps += _EPS * S[work[a], work[a]] / s
+        diagonal += S[work[a], work[a]]
+        mean += g[work[a]]
+    share = 1.0 / s
+    diagonal *= share
+    mean *= share
+    eps = ridge * diagonal + 1e-200
     num = den = 0.0
+    least = np.inf
     for a in range(s):
         i = work[a]
         pivot = S[i, i] + eps
-        y, z = -g[i], 1.0
+        # Only differences of g matter, as 1'd = 0: they vanish at the optimum, g does not, and
+        # its rounding divided by a pivot near eps would spoil the step.
+        y, z = mean - g[i], 1.0
         for b in range(a):
             x = S[i, work[b]]
             for p in range(b):
@@ -61,6 +71,7 @@ def _equality_step(S, g, work, s, L, d):
             y -= scaled * d[b]
             z -= scaled * L[b, s]
         # Rounding can push the last pivots of a singular S below the proximal term.
+        least = min(least, pivot)
         inverse = 1.0 / max(pivot, eps)
         L[a, a], L[a, s], d[a] = inverse, z, y
         num += y * z * inverse
@@ -74,8 +85,10 @@ def _equality_step(S, g, work, s, L, d):
         d[a] = y
         drift += y
     # 1'd = 0 holds up to rounding; share the remainder so that sums never drift.
+    drift *= share
     for a in range(s):
-        d[a] -= drift / s
+        d[a] -= drift
+    return least / diagonal if diagonal > 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -98,11 +111,13 @@ def _contains(work, s, j):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def minimise_on_working_set(S, g, m, f, s, tol, work, L, d):
+def minimise_on_working_set(S, g, m, f, s, tol, noise, work, L, d):
     """Minimise over the components in `work[:s]`, dropping those that reach zero.
 
     Moves `m` and keeps `g` = S m - u up to date. `tol` bounds the error of the optimality
-    conditions relative to the scale of S and g. Scratch: `L` (f, f+1), `d` (f,).
+    conditions relative to the scale of S and g. `noise` is the relative error of S: where a pivot
+    falls below it, S_WW is singular as far as one can tell and the proximal term is raised to it.
+    Scratch: `L` (f, f+1), `d` (f,).
 
     Returns
     -------
@@ -117,8 +132,9 @@ def minimise_on_working_set(S, g, m, f, s, tol, work, L, d):
         scale = max(scale, abs(g[j]))
     tol *= scale
     nu = 0.0
-    for _ in range(MAX_ROUNDS):
-        _equality_step(S, g, work, s, L, d)
+    for _ in range(MAX_ROUNDS + f):
+        if _equality_step(S, g, work, s, _EPS, L, d) < noise:
+            _equality_step(S, g, work, s, noise, L, d)
         step, block = 1.0, -1
         for a in range(s):
             if d[a] < 0.0 and m[work[a]] + step * d[a] < 0.0:
@@ -140,7 +156,8 @@ def minimise_on_working_set(S, g, m, f, s, tol, work, L, d):
         # On W the gradient is now constant up to rounding: its value is the multiplier nu.
         nu = spread = 0.0
         for a in range(s):
-            nu += g[work[a]] / s
+            nu += g[work[a]]
+        nu /= s
         for a in range(s):
             spread = max(spread, abs(g[work[a]] - nu))
         if spread <= tol or size <= 1e-15:
@@ -168,12 +185,12 @@ def solve_simplex(S, u, m0):
     """
     f = u.shape[0]
     m = m0.copy()
-    work, L, d = np.empty(f, np.int64), np.empty((f, f + 1)), np.empty(f)
+    work, L, d = np.empty(f, np.uint64), np.empty((f, f + 1)), np.empty(f)
     s = support(m, f, work)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS + f):
         # Afresh each time: updated gradients would carry the rounding of every round.
         g = S @ m - u
-        s, enter = minimise_on_working_set(S, g, m, f, s, 1e-13, work, L, d)
+        s, enter = minimise_on_working_set(S, g, m, f, s, 1e-13, 0.0, work, L, d)
         if enter < 0:
             break
         work[s] = enter

@@ -1,0 +1,348 @@
+"""Sweeps on a Dask cluster: the same kernels, the same pieces, the same bits as in one process.
+
+Every worker process keeps a replica of all masses and the pairs of its own pieces. A step is one
+task per worker; it takes over the rows that the others changed in the step before (their results
+are its dependencies), updates its own rows and returns them. So a sweep moves n f numbers to each
+worker and nothing else, and the scheduler sees (steps x workers) tasks.
+
+A replica is changed in place, so its tasks must run once, in order, on their worker: they are
+pinned to it and count their steps. When a worker is lost, or a task finds its replica out of step,
+all workers go back to the last restore point and do the sweeps since then again: same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future, KilledWorker, get_worker, wait
+from numpy.typing import NDArray
+
+from evdist.blocks.problem import Problem
+from evdist.blocks.replica import Replica
+from evdist.kernels.sweep import Block
+
+__all__ = ["ClusterExecutor", "WorkersLostError", "run_on_workers", "smallest_worker"]
+
+#: Rows of other workers, as (first position, masses) of each piece.
+Patch = list[tuple[int, NDArray[np.float32]]]
+#: Patches of at most this many workers are dependencies of one task; more are bundled first.
+_FAN_IN = 16
+#: Seconds between looks at the list of workers while a sweep runs.
+_LOOK = 2.0
+_ATTEMPTS = 10
+
+
+class WorkersLostError(RuntimeError):
+    """No worker is left, or workers are lost faster than sweeps are done."""
+
+
+class _OutOfStepError(RuntimeError):
+    """A task met a replica that is not where it should be."""
+
+
+_RECOVERABLE = (_OutOfStepError, KilledWorker)
+
+
+@dataclass
+class _Held:
+    """What one worker process keeps for one fit."""
+
+    replica: Replica
+    blocks: dict[int, Block]
+    pool: ThreadPoolExecutor | None
+    step: int = 0
+    change: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+
+
+#: Fits of this worker process, by token. An out-dated one is dropped when the next is installed.
+_HELD: dict[str, _Held] = {}
+
+
+# ---------------------------------------------------------------------- tasks
+def _install(token: str, job: str, problem: Problem, mass: NDArray, pieces: Sequence[int]) -> int:
+    """Make the replica and read the pairs of the worker's own pieces."""
+    for old in [t for t in _HELD if t.startswith(job)]:
+        del _HELD[old]
+    threads = get_worker().state.nthreads
+    pool = ThreadPoolExecutor(threads) if threads > 1 else None
+    blocks = {q: problem.pairs.block(*problem.plan.pieces[q]) for q in pieces}
+    held = _Held(Replica(problem, mass), blocks, pool)
+    held.change = {q: np.zeros(len(b.first)) for q, b in blocks.items()}
+    _HELD[token] = held
+    return len(pieces)
+
+
+def _step(token: str, number: int, step: int, patches: Sequence[Patch], after: Any) -> Patch:
+    """Take over the rows of the last step, then update this worker's rows of this step."""
+    held = _held(token, number)
+    _apply(held, patches)
+    plan = held.replica.problem.plan
+    work = plan.rows(step, frozenset(held.blocks))
+
+    def update(item: tuple[int, NDArray[np.int64]]) -> tuple[int, NDArray[np.float32]]:
+        q, rows = item
+        held.replica.update(held.blocks[q], rows, held.change[q])
+        lo, hi = plan.pieces[q]
+        return lo, held.replica.mass[lo:hi].copy()
+
+    done = list(held.pool.map(update, work) if held.pool else map(update, work))
+    held.step += 1
+    return done
+
+
+def _changes(token: str, number: int, after: Any) -> dict[int, float]:
+    """Change of the objective that each of the worker's pieces brought in the sweep."""
+    held = _held(token, number)
+    return {q: float(change.sum()) for q, change in held.change.items()}
+
+
+def _objective(token: str, number: int, patches: Sequence[Patch]) -> dict[int, tuple[float, float]]:
+    """(stress, penalty) of each of the worker's pieces."""
+    held = _held(token, number)
+    _apply(held, patches)
+    plan = held.replica.problem.plan
+    return {q: held.replica.objective(b, *plan.pieces[q]) for q, b in held.blocks.items()}
+
+
+def _masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) -> NDArray:
+    held = _held(token, number)
+    _apply(held, patches)
+    return held.replica.mass[lo:hi]
+
+
+def _bundle(patches: Sequence[Patch]) -> Patch:
+    return [piece for patch in patches for piece in patch]
+
+
+def _held(token: str, number: int) -> _Held:
+    held = _HELD.get(token)
+    if held is None or held.step != number:
+        raise _OutOfStepError(f"replica at step {held and held.step}, task is for {number}")
+    return held
+
+
+def _apply(held: _Held, patches: Sequence[Patch]) -> None:
+    mine = {held.replica.problem.plan.pieces[q][0] for q in held.blocks}
+    for patch in patches:
+        for lo, mass in patch:
+            if lo not in mine:
+                held.replica.patch(lo, mass)
+
+
+def _forget(job: str) -> None:
+    for token in [t for t in _HELD if t.startswith(job)]:
+        del _HELD[token]
+
+
+def smallest_worker(client: Client) -> tuple[int, int]:
+    """How many workers there are, and the memory limit of the smallest, in bytes."""
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"client must be a distributed.Client, got {type(client).__name__}. For a cluster "
+            "pass distributed.Client(cluster)."
+        )
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    limits = [w["memory_limit"] for w in workers if w.get("memory_limit")]
+    return max(len(workers), 1), min(limits, default=2**62)
+
+
+def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> None:
+    """Call `task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once."""
+    sent = client.scatter(list(shared), broadcast=True, hash=False)
+    jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
+    client.gather(jobs)
+
+
+# ---------------------------------------------------------------------- driver
+class ClusterExecutor:
+    """Runs the sweeps of one problem on the workers of `client`; same interface as LocalExecutor.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    problem : Problem
+        Shipped to every worker; its pairs are read there, piece by piece.
+    mass : (n, f) float32, in positions
+    restore_every : int
+        Sweeps between restore points: what a lost worker costs at most.
+    """
+
+    def __init__(self, client: Client, problem: Problem, mass: NDArray, restore_every: int = 5):
+        self.problem = problem
+        self._client = client
+        self._job = f"evdist-{uuid.uuid4().hex[:12]}"
+        self._restore_every = restore_every
+        self._point = np.ascontiguousarray(mass, dtype=np.float32)
+        self._since = 0
+        self._problem: Future | None = None
+        self._install()
+
+    # -- placing the work
+    def _install(self) -> None:
+        """Hand every worker its pieces and the masses of the restore point."""
+        for _ in range(_ATTEMPTS):
+            workers = self._workers()
+            threads = list(workers.values())
+            shares = _shares(self.problem, threads)
+            self._owners = dict(zip(workers, shares, strict=True))
+            self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
+            self._number = 0
+            self._patches: list[Future] = []
+            self._last: dict[str, Future] = {}
+            problem, mass = self._client.scatter(
+                [self.problem, self._point], broadcast=True, hash=False
+            )
+            jobs = [
+                self._submit(_install, self._token, self._job, problem, mass, pieces, worker=w)
+                for w, pieces in self._owners.items()
+            ]
+            if self._finished(jobs):
+                return
+        raise WorkersLostError("Workers are lost faster than they can be set up.")
+
+    def _workers(self) -> dict[str, int]:
+        self._client.wait_for_workers(1, timeout=60)
+        info = self._client.scheduler_info(n_workers=-1)["workers"]
+        return {address: w["nthreads"] for address, w in sorted(info.items())}
+
+    def _submit(self, task: Any, *args: Any, worker: str) -> Future:
+        return self._client.submit(
+            task, *args, workers=[worker], allow_other_workers=False, pure=False,
+            key=f"evdist-{task.__name__.strip('_')}-{uuid.uuid4().hex[:12]}",
+        )  # fmt: skip
+
+    def _finished(self, jobs: list[Future]) -> bool:
+        """Wait for all; False when a worker was lost or a replica was out of step."""
+        while True:
+            try:
+                done = wait(jobs, timeout=_LOOK)
+                for job in done.done:
+                    if job.status != "finished":
+                        error = job.exception() if job.status == "error" else None
+                        if error is None or isinstance(error, _RECOVERABLE):
+                            return False
+                        raise error
+                return True
+            except TimeoutError:
+                # Tasks are pinned: those of a lost worker would wait for ever.
+                there = set(self._client.scheduler_info(n_workers=-1)["workers"])
+                if not set(self._owners) <= there:
+                    self._client.cancel(jobs, force=True)
+                    return False
+
+    def _recovering(self, attempt: Any) -> Any:
+        """Call `attempt` until it succeeds, going back to the restore point in between."""
+        for _ in range(_ATTEMPTS):
+            result = attempt()
+            if result is not None:
+                return result
+            self._restore()
+        raise WorkersLostError("Workers are lost faster than sweeps are done.")
+
+    def _restore(self) -> None:
+        """Go back to the restore point and do the sweeps since then again."""
+        again = self._since
+        for _ in range(_ATTEMPTS):
+            self._install()
+            self._since = 0
+            if all(self._sweep_once() is not None for _ in range(again)):
+                return
+        raise WorkersLostError("Workers are lost faster than sweeps can be done again.")
+
+    # -- the sweeps
+    def _sweep_once(self) -> float | None:
+        every: list[Future] = []
+        for step in range(len(self.problem.plan.steps)):
+            patches = self._patches
+            results = {
+                w: self._submit(
+                    _step, self._token, self._number, step, patches, self._last.get(w), worker=w
+                )
+                for w in self._owners
+            }
+            self._last = results
+            self._patches = self._bundled(list(results.values()))
+            self._number += 1
+            every += results.values()
+        sums = [
+            self._submit(_changes, self._token, self._number, self._last[w], worker=w)
+            for w in self._owners
+        ]
+        if not self._finished(sums):
+            return None
+        found: dict[int, float] = {}
+        for part in self._client.gather(sums):
+            found.update(part)
+        self._since += 1
+        return math.fsum(found[q] for q in sorted(found))
+
+    def _bundled(self, patches: list[Future]) -> list[Future]:
+        """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
+        while len(patches) > _FAN_IN:
+            groups = [patches[i : i + _FAN_IN] for i in range(0, len(patches), _FAN_IN)]
+            patches = [self._client.submit(_bundle, g, pure=False) for g in groups]
+        return patches
+
+    def sweep(self) -> float:
+        """One pass over all rows. Returns the change of the sum over pairs, zero or negative."""
+        fall = self._recovering(self._sweep_once)
+        if self._since >= self._restore_every:
+            self._point = self.masses()
+            self._since = 0
+        return fall
+
+    def objective(self) -> tuple[float, float]:
+        """(stress, penalty) summed over all pairs and links, each counted once."""
+
+        def attempt() -> tuple[float, float] | None:
+            jobs = [
+                self._submit(_objective, self._token, self._number, self._patches, worker=w)
+                for w in self._owners
+            ]
+            if not self._finished(jobs):
+                return None
+            found: dict[int, tuple[float, float]] = {}
+            for part in self._client.gather(jobs):
+                found.update(part)
+            values = [found[q] for q in sorted(found)]
+            return math.fsum(s for s, _ in values) / 2, math.fsum(p for _, p in values) / 2
+
+        return self._recovering(attempt)
+
+    def masses(self) -> NDArray[np.float32]:
+        """The present masses, (n, f), in positions, each part fetched from another worker."""
+
+        def attempt() -> NDArray[np.float32] | None:
+            cuts = np.linspace(0, self.problem.n, len(self._owners) + 1).astype(int).tolist()
+            jobs = [
+                self._submit(_masses, self._token, self._number, self._patches, lo, hi, worker=w)
+                for w, lo, hi in zip(self._owners, cuts[:-1], cuts[1:], strict=True)
+            ]
+            return np.concatenate(self._client.gather(jobs)) if self._finished(jobs) else None
+
+        return self._recovering(attempt)
+
+    def close(self) -> None:
+        """Free the workers' memory."""
+        self._patches, self._last = [], {}
+        self._client.run(_forget, self._job, on_error="ignore")
+
+
+def _shares(problem: Problem, threads: Sequence[int]) -> list[list[int]]:
+    """Pieces of each worker: of every step a run in proportion to its threads."""
+    cuts = np.cumsum([0, *threads]) / sum(threads)
+    shares: list[list[int]] = [[] for _ in threads]
+    seen: set[int] = set()
+    for step in problem.plan.steps:
+        pieces = [q for q, _ in step if q not in seen]
+        seen.update(pieces)
+        ends = np.round(cuts * len(pieces)).astype(int).tolist()
+        for share, a, b in zip(shares, ends[:-1], ends[1:], strict=True):
+            share += pieces[a:b]
+    return shares

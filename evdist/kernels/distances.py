@@ -1,0 +1,248 @@
+"""Dissimilarities between given pairs of rows, in compiled code.
+
+Every metric is reduced to one of a few sums over coordinates by a transformation of the data made
+once (`Metric`): cosine and correlation distances are those of normalised rows, Mahalanobis the
+Euclidean distance of whitened data. Rows are padded with zeros to whole cache lines, so that a
+difference of two rows is a few vector instructions: d(i, j) = d(j, i) in every bit, whichever side
+computes it. Everything is float32: Hamming takes two numbers for equal when they are so in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import ArrayLike, NDArray
+
+from .vector import (
+    _F32,
+    _I64,
+    _V32,
+    LANES,
+    _fma,
+    _load_lanes,
+    _pointer,
+    _prefetch,
+    _row_offset,
+    aligned_zeros,
+    padded_width,
+)
+
+__all__ = ["METRICS", "Metric", "distances", "pairwise", "transform"]
+
+#: Metric -> (sum over coordinates, what is done to the sum).
+METRICS = {
+    "euclidean": ("squares", "root"),
+    "sqeuclidean": ("squares", "none"),
+    "cityblock": ("absolute", "none"),
+    "chebyshev": ("largest", "none"),
+    "hamming": ("different", "mean"),
+    "cosine": ("squares", "half"),
+    "correlation": ("squares", "half"),
+    "mahalanobis": ("squares", "root"),
+}
+_SUMS = {"squares": 0, "absolute": 1, "largest": 2, "different": 3}
+_ENDS = {"none": 0, "root": 1, "half": 2, "mean": 3}
+#: Rows transformed at a time.
+_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric made ready for some data: what to do to rows before they are compared.
+
+    Attributes
+    ----------
+    centre : (d,) float64
+        Subtracted first: differences do not change, and float32 keeps more of small numbers.
+    whiten : (d, d) float64 or None
+        Mahalanobis: coordinates in which the distance is Euclidean.
+    """
+
+    name: str
+    centre: NDArray[np.float64]
+    whiten: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, X: NDArray, name: str) -> Metric:
+        """Ready `name`, a key of METRICS, for the rows of X (n, d), finite."""
+        moves = name not in ("cosine", "correlation", "hamming")
+        centre = X.mean(axis=0, dtype=np.float64) if moves else np.zeros(X.shape[1])
+        whiten = _whitening(X - centre) if name == "mahalanobis" else None
+        return cls(name, centre, whiten)
+
+    @property
+    def code(self) -> tuple[int, int, int]:
+        """(sum, end, d) as `distances` takes them."""
+        sums, end = METRICS[self.name]
+        return _SUMS[sums], _ENDS[end], len(self.centre)
+
+    def table(self, X: NDArray) -> NDArray[np.float32]:
+        """Padded float32 rows, (n, D), whose coordinate sums give the metric."""
+        out = aligned_zeros(len(X), padded_width(X.shape[1]))
+        for lo in range(0, len(X), _ROWS):
+            Z = X[lo : lo + _ROWS] - self.centre
+            if self.name in ("cosine", "correlation"):
+                Z = self._unit(Z, lo)
+            elif self.whiten is not None:
+                Z = Z @ self.whiten
+            out[lo : lo + _ROWS, : X.shape[1]] = Z
+        return out
+
+    def _unit(self, Z: NDArray, lo: int) -> NDArray:
+        """Rows of length one: |x - y|^2 / 2 = 1 - x.y."""
+        size = np.linalg.norm(Z, axis=1, keepdims=True)
+        if self.name == "correlation":
+            Z = Z - Z.mean(axis=1, keepdims=True)
+        length = np.linalg.norm(Z, axis=1, keepdims=True)
+        # The mean of equal numbers need not be that number in its last bit.
+        flat = length <= 1e-14 * size
+        if flat.any():
+            row = lo + int(np.flatnonzero(flat)[0])
+            what = "constant" if self.name == "correlation" else "zero"
+            raise ValueError(
+                f"Row {row} of X is {what}: its {self.name} dissimilarity to others is undefined. "
+                "Remove such rows or choose another metric."
+            )
+        return Z / length
+
+
+def _whitening(Z: NDArray) -> NDArray[np.float64]:
+    # In units of each column's spread: whether columns depend on each other is no matter of units.
+    spread = np.sqrt((Z * Z).sum(axis=0) / max(len(Z) - 1, 1))
+    unit = np.where(spread > 0, spread, 1.0)
+    Z = Z / unit
+    values, vectors = np.linalg.eigh(Z.T @ Z / max(len(Z) - 1, 1))
+    if values[0] <= 1e-12 * values[-1]:
+        raise ValueError(
+            "The covariance matrix of X is singular, so the Mahalanobis distance is undefined. "
+            "Remove constant or linearly dependent columns, or choose another metric."
+        )
+    return vectors / np.sqrt(values) / unit[:, None]
+
+
+def _coordinate_sum(kind: str) -> Callable:
+    """An intrinsic: out[t - start] = sum over coordinates of |table[index[t]] - x|, by `kind`."""
+
+    @intrinsic
+    def coordinate_sum(typing, table, width, index, ahead, start, stop, x, i, out):
+        def codegen(context, builder, signature, args):
+            tt, _, it, _, _, _, xt, _, ot = signature.args
+            table, width, index, ahead, start, stop, x, i, out = args
+            table, index, x, out = (
+                _pointer(context, builder, t, v)
+                for t, v in [(tt, table), (it, index), (xt, x), (ot, out)]
+            )
+            mine = builder.gep(x, [builder.mul(i, width)])
+            zero = ir.Constant(_V32, [0.0] * LANES)
+            one = ir.Constant(_V32, [1.0] * LANES)
+            acc = cgutils.alloca_once(builder, _V32)
+
+            def call(name, operands, result):
+                fn = ir.FunctionType(result, [o.type for o in operands])
+                fn = cgutils.get_or_insert_function(builder.module, fn, name)
+                return builder.call(fn, operands, fastmath=("reassoc",))
+
+            with cgutils.for_range_slice(builder, start, stop, _I64(1)) as (t, _):
+                base = _row_offset(builder, index, t, width)
+                fetch = _row_offset(builder, index, builder.add(t, ahead), width)
+                builder.store(zero, acc)
+                with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
+                    _prefetch(builder, builder.gep(table, [builder.add(fetch, j)]))
+                    a = _load_lanes(builder, table, builder.add(base, j))
+                    b = _load_lanes(builder, mine, j)
+                    old = builder.load(acc)
+                    if kind == "different":
+                        new = builder.select(builder.fcmp_unordered("!=", a, b), one, zero)
+                        new = builder.fadd(old, new)
+                    else:
+                        diff = builder.fsub(a, b)
+                        if kind == "squares":
+                            new = _fma(builder, diff, diff, old)
+                        else:
+                            size = call("llvm.fabs.v16f32", [diff], _V32)
+                            if kind == "absolute":
+                                new = builder.fadd(old, size)
+                            else:
+                                new = call("llvm.maxnum.v16f32", [old, size], _V32)
+                    builder.store(new, acc)
+                total = builder.load(acc)
+                if kind == "largest":
+                    value = call("llvm.vector.reduce.fmax.v16f32", [total], _F32)
+                else:
+                    value = call("llvm.vector.reduce.fadd.v16f32", [_F32(0.0), total], _F32)
+                builder.store(value, builder.gep(out, [builder.sub(t, start)]))
+            return context.get_dummy_value()
+
+        i64 = types.int64
+        return types.void(table, i64, index, i64, i64, i64, x, i64, out), codegen
+
+    return coordinate_sum
+
+
+_squares, _absolute = _coordinate_sum("squares"), _coordinate_sum("absolute")
+_largest, _different = _coordinate_sum("largest"), _coordinate_sum("different")
+
+
+@njit(cache=True, nogil=True)
+def _distances(table, mine_table, mine, others, code, out):
+    sums, end, d = code
+    width = table.shape[1]
+    rows, k = others.shape
+    ids = np.empty(2 * k, np.uint32)
+    for row in range(rows):
+        # This row's partners, then the next row's, to be fetched meanwhile.
+        for t in range(k):
+            ids[t] = others[row, t]
+            ids[k + t] = others[min(row + 1, rows - 1), t]
+        i = np.int64(mine[row])
+        if sums == 0:
+            _squares(table, width, ids, k, 0, k, mine_table, i, out[row])
+        elif sums == 1:
+            _absolute(table, width, ids, k, 0, k, mine_table, i, out[row])
+        elif sums == 2:
+            _largest(table, width, ids, k, 0, k, mine_table, i, out[row])
+        else:
+            _different(table, width, ids, k, 0, k, mine_table, i, out[row])
+        for t in range(k):
+            if end == 1:
+                out[row, t] = np.sqrt(out[row, t])
+            elif end == 2:
+                out[row, t] *= np.float32(0.5)
+            elif end == 3:
+                out[row, t] /= np.float32(d)
+
+
+def distances(
+    metric: Metric,
+    table: NDArray[np.float32],
+    others: NDArray[np.uint32],
+    mine_table: NDArray[np.float32],
+    mine: NDArray[np.uint32],
+) -> NDArray[np.float32]:
+    """Of rows `mine` (rows,) of `mine_table` to rows `others` (rows, k) of `table`: (rows, k)."""
+    out = np.empty(others.shape, np.float32)
+    _distances(table, mine_table, mine, others, metric.code, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def transform(D, d0, out):
+    """phi(d) = 1 - exp(-gamma d^2), gamma = -log(0.05) / d0^2; k-CEVCLUS eqs. (5)-(6).
+
+    Two objects at least d0 apart are in one cluster with plausibility at most 0.05.
+    """
+    gamma = -np.log(0.05) / (d0 * d0)
+    for i in range(D.size):
+        d = np.float64(D[i])
+        out[i] = np.float32(-np.expm1(-gamma * d * d))
+
+
+def pairwise(metric: Callable[[NDArray, NDArray], float], A: ArrayLike, B: ArrayLike) -> NDArray:
+    """A user's callable, pair by pair: row i of A against row i of B."""
+    return np.array([metric(a, b) for a, b in zip(np.asarray(A), np.asarray(B), strict=True)])

@@ -1,0 +1,388 @@
+"""Vector instructions for the sweep: dot products and Gram matrices of gathered rows.
+
+A plain loop in numba spends twenty times the cost of the gather on the Gram matrix, because the
+compiler cannot keep the accumulators in registers. These intrinsics write the LLVM code for
+16-lane vectors instead; LLVM splits them where the machine's registers are narrower.
+
+Every operation is an explicit fused multiply-add in a fixed order, so the bits do not depend on
+the machine's vector width. Rows of a table are padded with zeros to a multiple of `LANES`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = [
+    "LANES",
+    "aligned_zeros",
+    "change_of_squares",
+    "dots",
+    "fetch_row",
+    "gather_rows",
+    "gram_rows_1",
+    "gram_rows_2",
+    "gram_rows_3",
+    "gram_rows_4",
+    "gram_rows_6",
+    "padded_width",
+    "residuals",
+    "weighted_sum",
+]
+
+#: float32 numbers in a cache line of 64 bytes.
+LANES = 16
+#: Terms summed in float32 before they are folded into float64.
+CHUNK = 32
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_F32, _F64 = ir.FloatType(), ir.DoubleType()
+_V32, _V64 = ir.VectorType(_F32, LANES), ir.VectorType(_F64, LANES)
+
+
+def padded_width(f: int) -> int:
+    """Number of float32 columns of a table for `f` focal sets: whole cache lines."""
+    return -(-f // LANES) * LANES
+
+
+def _pointer(context, builder, array_type, value):
+    if array_type.layout != "C":
+        raise TypeError("The kernels read arrays row by row without gaps; pass a contiguous copy.")
+    return cgutils.create_struct_proxy(array_type)(context, builder, value=value).data
+
+
+def _splat(builder, scalar, vector_type):
+    one = builder.insert_element(ir.Constant(vector_type, ir.Undefined), scalar, _I32(0))
+    mask = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+    return builder.shuffle_vector(one, ir.Constant(vector_type, ir.Undefined), mask)
+
+
+def _fma(builder, a, b, c):
+    kind = "f32" if a.type.element == _F32 else "f64"
+    name = f"llvm.fma.v{a.type.count}{kind}"
+    fn = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
+    return builder.call(fn, [a, b, c])
+
+
+def _load_lanes(builder, table, offset):
+    """16 float32 lanes at `table[offset]`; fastest when rows start on cache lines."""
+    address = builder.bitcast(builder.gep(table, [offset]), _V32.as_pointer())
+    return builder.load(address, align=4)
+
+
+def _row_offset(builder, index, t, width):
+    row = builder.zext(builder.load(builder.gep(index, [t])), _I64)
+    return builder.mul(row, width)
+
+
+def _prefetch(builder, address):
+    byte = ir.IntType(8).as_pointer()
+    fn = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32]), "llvm.prefetch.p0"
+    )
+    # read, keep in all cache levels, data
+    builder.call(fn, [builder.bitcast(address, byte), _I32(0), _I32(3), _I32(1)])
+
+
+def _half(builder, v, which):
+    """The lower or upper half of a vector of doubles."""
+    width = v.type.count // 2
+    mask = ir.Constant(ir.VectorType(_I32, width), [which * width + q for q in range(width)])
+    return builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask)
+
+
+def _four_sums(builder, v):
+    """Sums of the lanes of four <8 x double>, as <4 x double>: one tree for all four."""
+
+    def merge(x, y, size):
+        # Lanes of x and y by turns in runs of `size`, folded: half as many partial sums of each.
+        lanes = [
+            [p + q if p // size % 2 == 0 else 8 + p - size + q for p in range(0, 8, size)
+             for q in range(size)],
+            [p + size + q if p // size % 2 == 0 else 8 + p + q for p in range(0, 8, size)
+             for q in range(size)],
+        ]  # fmt: skip
+        even, odd = (
+            builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, 8), m)) for m in lanes
+        )
+        return builder.fadd(even, odd)
+
+    pairs = merge(merge(v[0], v[1], 1), merge(v[2], v[3], 1), 2)
+    return builder.fadd(_half(builder, pairs, 0), _half(builder, pairs, 1))
+
+
+def _for_four_dots(builder, A, width, f, count, m, use):
+    """Call `use(t, <A[t] . m, ..., A[t+3] . m>)` for t = 0, 4, ... < count.
+
+    Only the first f columns count; half a cache line is enough for up to eight.
+    """
+    octet, octet32 = ir.VectorType(_F64, 8), ir.VectorType(_F32, 8)
+    acc = [cgutils.alloca_once(builder, octet) for _ in range(4)]
+
+    def load(array, offset, kind):
+        return builder.load(
+            builder.bitcast(builder.gep(array, [offset]), kind.as_pointer()), align=4
+        )
+
+    with cgutils.for_range_slice(builder, _I64(0), count, _I64(4)) as (t, _):
+        for q in range(4):
+            builder.store(ir.Constant(octet, [0.0] * 8), acc[q])
+        base = builder.mul(t, width)
+        with cgutils.for_range_slice(builder, _I64(0), f, _I64(8)) as (j, _):
+            mj = load(m, j, octet)
+            for q in range(4):
+                at = builder.add(builder.add(base, builder.mul(width, _I64(q))), j)
+                line = builder.fpext(load(A, at, octet32), octet)
+                total = _fma(builder, line, mj, builder.load(acc[q]))
+                builder.store(total, acc[q])
+        use(t, _four_sums(builder, [builder.load(a) for a in acc]))
+
+
+@intrinsic
+def gather_rows(typing, table, width, index, start, count, ahead, A):
+    """A[t] = table[index[start + t]] for t < count: partners side by side, in the first cache.
+
+    table (n, width) and A (count, width) float32, index uint32. The rows `index[start + t +
+    ahead]`, the next row's partners, are fetched into the cache meanwhile.
+    """
+
+    def codegen(context, builder, signature, args):
+        tt, _, it, _, _, _, at = signature.args
+        table, width, index, start, count, ahead, A = args
+        table, index, A = (
+            _pointer(context, builder, t, v) for t, v in [(tt, table), (it, index), (at, A)]
+        )
+        index = builder.gep(index, [start])
+        with cgutils.for_range(builder, count) as loop:
+            t = loop.index
+            base = _row_offset(builder, index, t, width)
+            fetch = _row_offset(builder, index, builder.add(t, ahead), width)
+            to = builder.mul(t, width)
+            with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
+                _prefetch(builder, builder.gep(table, [builder.add(fetch, j)]))
+                line = _load_lanes(builder, table, builder.add(base, j))
+                address = builder.gep(A, [builder.add(to, j)])
+                builder.store(line, builder.bitcast(address, _V32.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(table, i64, index, i64, i64, i64, A), codegen
+
+
+@intrinsic
+def dots(typing, A, width, f, count, m, out):
+    """out[t] = A[t, :f] . m[:f] in float64, four rows at a time: count is a multiple of four.
+
+    A (count, width) float32, m (width,) float64, out (count,) float64. On the grid of
+    `sweep.quantise` every product and sum here is exact, whatever their order.
+    """
+
+    def codegen(context, builder, signature, args):
+        at, _, _, _, mt, ot = signature.args
+        A, width, f, count, m, out = args
+        A, m, out = (_pointer(context, builder, t, v) for t, v in [(at, A), (mt, m), (ot, out)])
+
+        def put(t, sums):
+            address = builder.bitcast(builder.gep(out, [t]), sums.type.as_pointer())
+            builder.store(sums, address, align=8)
+
+        _for_four_dots(builder, A, width, f, count, m, put)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(A, i64, i64, i64, m, out), codegen
+
+
+@intrinsic
+def residuals(typing, kappa, delta, start, count, w, target, r):
+    """target[t] = delta[start + t] and r[t] = w[t] (kappa[t] - target[t]) for t < count.
+
+    kappa and target float64, delta, w and r float32. A loop that numba would not vectorise: it
+    cannot know that start + t is not negative.
+    """
+
+    def codegen(context, builder, signature, args):
+        kt, dt, _, _, wt, tt, rt = signature.args
+        kappa, delta, start, count, w, target, r = args
+        kappa, delta, w, target, r = (
+            _pointer(context, builder, t, v)
+            for t, v in [(kt, kappa), (dt, delta), (wt, w), (tt, target), (rt, r)]
+        )
+        delta = builder.gep(delta, [start])
+
+        def body(t, lanes):
+            def kind(scalar):
+                return scalar if lanes == 1 else ir.VectorType(scalar, lanes)
+
+            def at(array, scalar):
+                return builder.bitcast(builder.gep(array, [t]), kind(scalar).as_pointer())
+
+            goal = builder.fpext(builder.load(at(delta, _F32), align=4), kind(_F64))
+            builder.store(goal, at(target, _F64), align=8)
+            gap = builder.fsub(builder.load(at(kappa, _F64), align=8), goal)
+            weight = builder.load(at(w, _F32), align=4)
+            small = builder.fmul(builder.fptrunc(gap, kind(_F32)), weight)
+            builder.store(small, at(r, _F32), align=4)
+
+        whole = builder.and_(count, _I64(-8))
+        with cgutils.for_range_slice(builder, _I64(0), whole, _I64(8)) as (t, _):
+            body(t, 8)
+        with cgutils.for_range_slice(builder, whole, count, _I64(1)) as (t, _):
+            body(t, 1)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(kappa, delta, i64, i64, w, target, r), codegen
+
+
+@intrinsic
+def fetch_row(typing, table, width, i):
+    """Fetch row i of the table into the cache; it will be written soon."""
+
+    def codegen(context, builder, signature, args):
+        table, width, i = args
+        table = _pointer(context, builder, signature.args[0], table)
+        start = builder.mul(i, width)
+        with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
+            _prefetch(builder, builder.gep(table, [builder.add(start, j)]))
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64, types.int64), codegen
+
+
+@intrinsic
+def change_of_squares(typing, A, width, f, count, m, old, target, w):
+    """sum_t w_t ((A[t, :f] . m[:f] - target_t)^2 - (old_t - target_t)^2), count a multiple of four.
+
+    Written as (new - old)(new + old - 2 target): no digits are lost when the change is small.
+    Rows of A that are zero, with old_t = 0, add nothing. Arrays as in `dots`; w float32.
+    """
+
+    def codegen(context, builder, signature, args):
+        at, _, _, _, mt, ot, gt, wt = signature.args
+        A, width, f, count, m, old, target, w = args
+        A, m, old, target, w = (
+            _pointer(context, builder, t, v)
+            for t, v in [(at, A), (mt, m), (ot, old), (gt, target), (wt, w)]
+        )
+        quad = ir.VectorType(_F64, 4)
+        total = cgutils.alloca_once_value(builder, ir.Constant(quad, [0.0] * 4))
+
+        def load(array, t, kind=_F64):
+            vector = ir.VectorType(kind, 4)
+            address = builder.bitcast(builder.gep(array, [t]), vector.as_pointer())
+            return builder.load(address, align=4)
+
+        def change(t, new):
+            before, goal = load(old, t), load(target, t)
+            weight = builder.fpext(load(w, t, _F32), quad)
+            middle = builder.fsub(builder.fadd(new, before), builder.fadd(goal, goal))
+            step = builder.fmul(builder.fmul(weight, builder.fsub(new, before)), middle)
+            builder.store(builder.fadd(builder.load(total), step), total)
+
+        _for_four_dots(builder, A, width, f, count, m, change)
+        lanes = [builder.extract_element(builder.load(total), _I32(q)) for q in range(4)]
+        return builder.fadd(builder.fadd(lanes[0], lanes[1]), builder.fadd(lanes[2], lanes[3]))
+
+    i64 = types.int64
+    return types.float64(A, i64, i64, i64, m, old, target, w), codegen
+
+
+def _gram_rows(rows: int):
+    """An intrinsic for `rows` chosen rows of A' diag(w) A."""
+
+    @intrinsic
+    def gram_rows(typing, A, width, count, w, chosen, at, S):
+        def codegen(context, builder, signature, args):
+            t_A, _, _, t_w, t_c, _, t_S = signature.args
+            A, width, count, w, chosen, at, S = args
+            A, w, chosen, S = (
+                _pointer(context, builder, t, v)
+                for t, v in [(t_A, A), (t_w, w), (t_c, chosen), (t_S, S)]
+            )
+            column = [
+                builder.load(builder.gep(chosen, [builder.add(at, _I64(a))])) for a in range(rows)
+            ]
+            out = [builder.gep(S, [builder.mul(q, width)]) for q in column]
+            acc = [cgutils.alloca_once(builder, _V32) for _ in range(rows)]
+
+            def add(t, j):
+                base = builder.gep(A, [builder.mul(t, width)])
+                weight = _splat(builder, builder.load(builder.gep(w, [t])), _V32)
+                line = builder.fmul(_load_lanes(builder, base, j), weight)
+                for a in range(rows):
+                    head = _splat(builder, builder.load(builder.gep(base, [column[a]])), _V32)
+                    builder.store(_fma(builder, head, line, builder.load(acc[a])), acc[a])
+
+            _sum_in_chunks(builder, width, count, acc, out, add)
+            return context.get_dummy_value()
+
+        i64 = types.int64
+        return types.void(A, i64, i64, w, chosen, i64, S), codegen
+
+    gram_rows.__doc__ = (
+        f"""S[q, :] = sum_t w_t A[t, q] A[t, :] for q in chosen[at : at + {rows}]."""
+    )
+    return gram_rows
+
+
+gram_rows_1, gram_rows_2, gram_rows_3 = _gram_rows(1), _gram_rows(2), _gram_rows(3)
+gram_rows_4, gram_rows_6 = _gram_rows(4), _gram_rows(6)
+
+
+@intrinsic
+def weighted_sum(typing, A, width, count, r, g):
+    """g[:] = sum_t r_t A[t, :]; A (count, width) and r (count,) float32, g (width,) float64."""
+
+    def codegen(context, builder, signature, args):
+        at, _, _, rt, gt = signature.args
+        A, width, count, r, g = args
+        A, r, g = (_pointer(context, builder, t, v) for t, v in [(at, A), (rt, r), (gt, g)])
+        acc = cgutils.alloca_once(builder, _V32)
+
+        def add(t, j):
+            r_t = _splat(builder, builder.load(builder.gep(r, [t])), _V32)
+            line = _load_lanes(builder, A, builder.add(builder.mul(t, width), j))
+            builder.store(_fma(builder, line, r_t, builder.load(acc)), acc)
+
+        _sum_in_chunks(builder, width, count, [acc], [g], add)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(A, i64, i64, r, g), codegen
+
+
+def _sum_in_chunks(builder, width, count, acc, out, add):
+    """out[q][:] = sum over t < count of what `add(t, j)` adds to acc[q], column block by block.
+
+    Sums of CHUNK terms are made in float32 and folded into float64: fast, and the error does not
+    grow with the number of pairs.
+    """
+    zero32, zero64 = ir.Constant(_V32, [0.0] * LANES), ir.Constant(_V64, [0.0] * LANES)
+    total = [cgutils.alloca_once(builder, _V64) for _ in acc]
+    with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
+        for x in total:
+            builder.store(zero64, x)
+        with cgutils.for_range_slice(builder, _I64(0), count, _I64(CHUNK)) as (lo, _):
+            end = builder.add(lo, _I64(CHUNK))
+            hi = builder.select(builder.icmp_signed("<", end, count), end, count)
+            for a in acc:
+                builder.store(zero32, a)
+            with cgutils.for_range_slice(builder, lo, hi, _I64(1)) as (t, _):
+                add(t, j)
+            for a, x in zip(acc, total, strict=True):
+                wide = builder.fpext(builder.load(a), _V64)
+                builder.store(builder.fadd(builder.load(x), wide), x)
+        for x, array in zip(total, out, strict=True):
+            address = builder.bitcast(builder.gep(array, [j]), _V64.as_pointer())
+            builder.store(builder.load(x), address, align=8)
+
+
+def aligned_zeros(n: int, width: int) -> np.ndarray:
+    """A (n, width) float32 table whose rows start on cache lines."""
+    raw = np.zeros(n * width + LANES, np.float32)
+    skip = (-raw.ctypes.data // 4) % LANES
+    return raw[skip : skip + n * width].reshape(n, width)

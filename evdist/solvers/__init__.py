@@ -1,0 +1,1 @@
+"""From a source of dissimilarities to a solution: sample, start, sweep, stop."""

@@ -1,0 +1,157 @@
+"""Iterative row-wise quadratic programming: sweeps until the objective stands still.
+
+Reference: Li, Li, Denoeux (2018), k-CEVCLUS, algorithm 1 and eq. (21).
+
+Differs from the paper and from R's evclust:
+
+* the pairs are symmetric, so every update lowers the objective, and the value reported is that of
+  the masses returned (R adds up each row's residual at the moment of its update);
+* the objective is the mean over kept pairs of (kappa - delta)^2, not the sum divided by that of
+  delta^2: comparable across n and k. The penalty is scaled with it, see `Scale`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.blocks.problem import Problem
+
+__all__ = ["Executor", "Progress", "Solution", "Stop", "iterate", "minimise"]
+
+
+class Executor(Protocol):
+    """Where the sweeps run: threads of this process, or the workers of a cluster."""
+
+    problem: Problem
+
+    def sweep(self) -> float: ...
+
+    def objective(self) -> tuple[float, float]: ...
+
+    def masses(self) -> NDArray[np.float32]: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of news from a fit: the single source of logs, bars and dashboards."""
+
+    stage: str
+    sweep: int
+    max_sweeps: int
+    objective: float
+    change: float
+    rows_per_second: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Running mean of the relative change of the objective, eq. (21): stop below `tol`."""
+
+    tol: float
+    max_iter: int
+
+    def update(self, error: float, before: float, now: float) -> float:
+        """e_t = e_{t-1} / 2 + |J_t - J_{t-1}| / (2 J_{t-1}), eq. (21b); e_0 = 1."""
+        relative = abs(now - before) / before if before > 0 else 0.0
+        return 0.5 * error + 0.5 * relative
+
+
+@dataclass
+class Solution:
+    """Masses in positions, with how they came about."""
+
+    mass: NDArray[np.float32]
+    objective: float
+    history: list[float]
+    converged: bool
+    seconds: float = 0.0
+    stats: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history) - 1
+
+
+@dataclass
+class State:
+    """What a checkpoint must hold, beside the masses, to go on with the same bits."""
+
+    sweep: int
+    error: float
+    history: list[float]
+
+
+def iterate(
+    executor: Executor, scale: float, stop: Stop, state: State | None = None
+) -> Iterator[State]:
+    """Sweep until `stop`; yields the state after each sweep (and the first, before any).
+
+    `scale` turns sums over pairs into the objective: one over the total weight of the pairs.
+    """
+    if state is None:
+        state = State(0, 1.0, [sum(executor.objective()) * scale])
+        yield state
+    while state.sweep < stop.max_iter and state.error >= stop.tol:
+        before = state.history[-1]
+        now = max(before + executor.sweep() * scale, 0.0)
+        error = stop.update(state.error, before, now)
+        state = State(state.sweep + 1, error, [*state.history, now])
+        yield state
+
+
+def minimise(
+    executor: Executor,
+    scale: float,
+    stop: Stop,
+    *,
+    stage: str = "fit",
+    report: Callable[[Progress], None] | None = None,
+    state: State | None = None,
+    checkpoint: Callable[[State, bool], None] | None = None,
+) -> Solution:
+    """Run `iterate` to its end; the final objective is computed afresh from the masses.
+
+    `checkpoint(state, last)` is called before the first and after every sweep, and once more,
+    with `last` true, at the end.
+    """
+    began = time.perf_counter()
+    done = 0 if state is None else state.sweep
+    rows = executor.problem.n
+    for now in iterate(executor, scale, stop, state):
+        state = now
+        if checkpoint is not None:
+            checkpoint(state, False)
+        if report is not None and state.sweep > done:
+            seconds = (time.perf_counter() - began) / (state.sweep - done)
+            left = min(stop.max_iter - state.sweep, _sweeps_left(state.error, stop.tol))
+            change = state.history[-1] - state.history[-2]
+            report(
+                Progress(stage, state.sweep, stop.max_iter, state.history[-1], change,
+                         rows / seconds, left * seconds)
+            )  # fmt: skip
+    assert state is not None
+    if checkpoint is not None:
+        checkpoint(state, True)
+    history = [*state.history[:-1], min(sum(executor.objective()) * scale, state.history[-1])]
+    return Solution(
+        executor.masses(),
+        history[-1],
+        history,
+        state.error < stop.tol,
+        time.perf_counter() - began,
+    )
+
+
+def _sweeps_left(error: float, tol: float) -> int:
+    """A guess from below: the running mean at best halves with every sweep."""
+    return max(0, math.ceil(math.log2(error / tol))) if tol > 0 and error > tol else 0

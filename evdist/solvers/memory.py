@@ -1,0 +1,62 @@
+"""What a fit will need, said before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from evdist.belief import FocalSets
+from evdist.blocks.cluster import smallest_worker
+from evdist.kernels.vector import padded_width
+from evdist.solvers.evclus import Settings
+from evdist.sources import PairList, Source
+
+__all__ = ["Need", "check_memory", "projected"]
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes: kept pairs, masses with their table, and the data."""
+
+    pairs: int
+    masses: int
+    data: int
+
+    @property
+    def total(self) -> int:
+        return self.pairs + self.masses + self.data
+
+
+def projected(n: int, k: int, f: int, data: int = 0, workers: int = 1) -> Need:
+    """Memory of one process that works on 1 / `workers` of the pairs, and of all masses.
+
+    A kept pair is a partner and a dissimilarity, 4 bytes each; masses are float32, held by the
+    replica and once more by the result, beside a table of whole cache lines.
+    """
+    per_row = 4 * (padded_width(f) + 3 * f) + 8 * 6
+    return Need(8 * n * k // workers, n * per_row, data)
+
+
+def check_memory(data: Source | PairList, settings: Settings, client: Any = None) -> None:
+    """Refuse a fit that cannot fit, with the cure; on a cluster, by the smallest worker."""
+    family = settings.focal_sets
+    c = settings.n_clusters
+    if isinstance(family, FocalSets):
+        f = len(family)
+    else:
+        f = {"simple": c + 2, "full": 2**c}.get(family, c + 2 + c * (c - 1) // 2)
+    k = len(data.other) // data.n if isinstance(data, PairList) else settings.k
+    where, workers, there = "here", 1, psutil.virtual_memory().available
+    if client is not None:
+        where = "on the smallest worker"
+        workers, there = smallest_worker(client)
+    need = projected(data.n, k, f, workers=workers)
+    if need.total > there:
+        raise MemoryError(
+            f"This fit needs about {need.total / 1e9:.1f} GB ({need.pairs / 1e9:.1f} GB for "
+            f"{data.n:,} x {k} kept pairs, {need.masses / 1e9:.1f} GB for masses), but "
+            f"{there / 1e9:.1f} GB are free {where}. Lower n_dissimilarities, use fewer focal "
+            "sets, or use more workers."
+        )

@@ -1,0 +1,128 @@
+"""Where a fit runs and what it leaves behind: this process or a cluster, with or without a folder.
+
+In a folder (a path or URL that every worker can reach) the pairs are kept in `pairs.zarr` and the
+masses in checkpoints, so that the same call goes on where a killed one stopped. Without a folder
+pairs are made in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.blocks.cluster import ClusterExecutor, run_on_workers
+from evdist.blocks.local import LocalExecutor
+from evdist.blocks.problem import MemoryPairs, Pairs, Problem
+from evdist.kernels.distances import transform
+from evdist.kernels.sweep import Block
+from evdist.solvers.irqp import Executor
+from evdist.solvers.sampling import Layout, row_dissimilarities, run_blocks, sample_pairs
+from evdist.sources import Source
+from evdist.stores.checkpoint import Checkpoint
+from evdist.stores.pairs import PairStore, StoredPairs
+from evdist.stores.paths import join
+
+__all__ = ["ClusterSite", "LocalSite", "Site", "SourcePairs"]
+
+
+class Site(Protocol):
+    """Where the pairs are kept and the sweeps run."""
+
+    @property
+    def n_threads(self) -> int: ...
+
+    @property
+    def checkpoint_every(self) -> int: ...
+
+    def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs: ...
+
+    def executor(self, problem: Problem, mass: NDArray) -> Executor: ...
+
+    def checkpoint(self, stage: str) -> Checkpoint | None: ...
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """What both sites do with a folder."""
+
+    n_threads: int = 1
+    folder: str | None = None
+    checkpoint_every: int = 5
+
+    def checkpoint(self, stage: str) -> Checkpoint | None:
+        if self.folder is None:
+            return None
+        return Checkpoint(join(self.folder, f"checkpoint {stage}".replace(" ", "-")))
+
+    def _store(self, source: Source, layout: Layout, seed: int) -> PairStore:
+        assert self.folder is not None
+        return PairStore.create(
+            join(self.folder, "pairs.zarr"), order=layout.order, graph=layout.graph,
+            metric=source.name, seed=seed, source=source.fingerprint(),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LocalSite(_Folder):
+    """This process, on `n_threads` threads."""
+
+    def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> MemoryPairs:
+        if self.folder is None:
+            return sample_pairs(source, layout, d0, self.n_threads)
+        store = self._store(source, layout, seed)
+        chunks = dict(store.missing())
+        run_blocks(
+            lambda lo: _write_chunk(store, source, layout, lo, chunks[lo]),
+            list(chunks), self.n_threads,
+        )  # fmt: skip
+        store.finish()
+        whole = StoredPairs(PairStore.open(store.url), d0).block(0, source.n)
+        return MemoryPairs(whole.first, whole.degree, whole.partner, whole.delta)
+
+    def executor(self, problem: Problem, mass: NDArray) -> LocalExecutor:
+        return LocalExecutor(problem, mass, self.n_threads)
+
+
+@dataclass(frozen=True)
+class ClusterSite(_Folder):
+    """The workers of a Dask cluster; `client` is a distributed.Client."""
+
+    client: Any = None
+
+    def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs:
+        if self.folder is None:
+            return SourcePairs(source, layout, d0)
+        store = self._store(source, layout, seed)
+        run_on_workers(self.client, _write_chunk, store, source, layout, items=store.missing())
+        store.finish()
+        return StoredPairs(PairStore.open(store.url), d0)
+
+    def executor(self, problem: Problem, mass: NDArray) -> ClusterExecutor:
+        return ClusterExecutor(self.client, problem, mass, self.checkpoint_every)
+
+
+def _write_chunk(store: PairStore, source: Source, layout: Layout, lo: int, hi: int) -> None:
+    store.write(lo, *row_dissimilarities(source, layout, lo, hi))
+
+
+@dataclass(frozen=True)
+class SourcePairs:
+    """Pairs made from the source whenever a block is asked for: nothing is stored."""
+
+    source: Source
+    layout: Layout
+    d0: float
+
+    @property
+    def n(self) -> int:
+        return self.source.n
+
+    def block(self, lo: int, hi: int) -> Block:
+        partner, degree, D = row_dissimilarities(self.source, self.layout, lo, hi)
+        delta = np.empty(D.size, np.float32)
+        transform(D.ravel(), self.d0, delta)
+        first = np.arange(hi - lo, dtype=np.int64) * self.layout.graph.k
+        return Block(lo, first, degree, partner.ravel(), delta)

@@ -1,0 +1,249 @@
+"""Where dissimilarities come from: attributes and a metric, a square matrix, or a list of pairs.
+
+A source knows how many objects there are and gives the dissimilarity of any asked-for pairs, in
+blocks; nothing of size n x n is ever made. Landmarks are a source of their own (`subset`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.kernels.distances import METRICS, Metric, distances, pairwise
+from evdist.stores.fingerprints import fingerprint
+
+__all__ = ["AttributeSource", "CallableSource", "MatrixSource", "PairList", "Source", "pair_list"]
+
+Objects = NDArray[np.uint32]
+
+
+class Source(Protocol):
+    """Dissimilarities on demand."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def distances(self, mine: Objects, others: Objects) -> NDArray[np.float32]:
+        """Of objects `mine` (rows,) to `others` (rows, k)."""
+        ...
+
+    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+        """Of new objects (rows, ...), described as the fitted ones were, to `others` (rows, k)."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Tells whether two sources give the same dissimilarities."""
+        ...
+
+    def subset(self, objects: Objects) -> Source:
+        """The same dissimilarities among some objects only, renumbered 0, 1, ..."""
+        ...
+
+
+@dataclass(frozen=True)
+class AttributeSource:
+    """Rows of numbers and a metric in compiled code."""
+
+    table: NDArray[np.float32]
+    metric: Metric
+
+    @classmethod
+    def of(cls, X: NDArray, metric: str) -> AttributeSource:
+        ready = Metric.of(X, metric)
+        return cls(ready.table(X), ready)
+
+    @property
+    def n(self) -> int:
+        return len(self.table)
+
+    @property
+    def name(self) -> str:
+        return self.metric.name
+
+    def distances(self, mine: Objects, others: Objects) -> NDArray[np.float32]:
+        return distances(self.metric, self.table, others, self.table, mine)
+
+    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+        table = self.metric.table(new)
+        return distances(
+            self.metric, self.table, others, table, np.arange(len(new), dtype=np.uint32)
+        )
+
+    def fingerprint(self) -> str:
+        return fingerprint(self.name, self.table)
+
+    def subset(self, objects: Objects) -> AttributeSource:
+        return AttributeSource(np.ascontiguousarray(self.table[objects]), self.metric)
+
+
+@dataclass(frozen=True)
+class CallableSource:
+    """Rows of anything and a user's function of two rows: one Python call per kept pair."""
+
+    X: NDArray
+    metric: Callable[[NDArray, NDArray], float]
+    name: str = "callable"
+
+    @property
+    def n(self) -> int:
+        return len(self.X)
+
+    def distances(self, mine: Objects, others: Objects) -> NDArray[np.float32]:
+        left = np.repeat(mine, others.shape[1])
+        # Ask for (smaller, larger): an asymmetric function then gives one value per pair.
+        a, b = np.minimum(left, others.ravel()), np.maximum(left, others.ravel())
+        return check_dissimilarities(pairwise(self.metric, self.X[a], self.X[b]), mine, others)
+
+    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+        mine = np.arange(len(new), dtype=np.uint32)
+        left = np.repeat(mine, others.shape[1])
+        found = pairwise(self.metric, new[left], self.X[others.ravel()])
+        return check_dissimilarities(found, mine, others)
+
+    def fingerprint(self) -> str:
+        function = getattr(self.metric, "__qualname__", type(self.metric).__qualname__)
+        return fingerprint(self.name, function, self.X)
+
+    def subset(self, objects: Objects) -> CallableSource:
+        return CallableSource(self.X[objects], self.metric)
+
+
+@dataclass(frozen=True)
+class MatrixSource:
+    """A square matrix; the papers' symmetrisation (D + D') / 2 is made pair by pair."""
+
+    D: NDArray
+    #: Columns of the whole matrix that these objects are, None for all of them; and its width.
+    columns: Objects | None = None
+    size: int = 0
+    name: str = "precomputed"
+
+    @classmethod
+    def of(cls, D: NDArray) -> MatrixSource:
+        if D.ndim != 2 or D.shape[0] != D.shape[1]:
+            raise ValueError(
+                f"A dissimilarity matrix must be square, got shape {D.shape}. "
+                "For attributes leave out metric='precomputed'."
+            )
+        _refuse_bad_entries(D)
+        if not np.allclose(D, D.T, rtol=1e-7, atol=0):
+            i, j = np.argwhere(~np.isclose(D, D.T, rtol=1e-7, atol=0))[0]
+            warnings.warn(
+                f"The dissimilarity matrix is not symmetric (D[{i}, {j}] = {D[i, j]:g}, "
+                f"D[{j}, {i}] = {D[j, i]:g}); (D + D') / 2 is used.",
+                stacklevel=5,
+            )
+        return cls(D, None, len(D))
+
+    @property
+    def n(self) -> int:
+        return len(self.D)
+
+    def distances(self, mine: Objects, others: Objects) -> NDArray[np.float32]:
+        i = mine[:, None]
+        return (0.5 * (self.D[i, others] + self.D[others, i])).astype(np.float32)
+
+    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+        if new.shape[1] != self.size:
+            raise ValueError(
+                f"New objects need their dissimilarities to all {self.size} fitted objects, got "
+                f"{new.shape[1]} columns."
+            )
+        _refuse_bad_entries(new)
+        rows = np.arange(len(new))[:, None]
+        mine = others if self.columns is None else self.columns[others]
+        return new[rows, mine].astype(np.float32)
+
+    def fingerprint(self) -> str:
+        return fingerprint(self.name, self.D)
+
+    def subset(self, objects: Objects) -> MatrixSource:
+        return MatrixSource(self.D[np.ix_(objects, objects)], objects, self.size)
+
+
+def _refuse_bad_entries(D: NDArray) -> None:
+    bad = ~np.isfinite(D) | (D < 0)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise ValueError(
+            f"Dissimilarities must be finite and non-negative, but D[{i}, {j}] = {D[i, j]}. "
+            "Mend or remove that object; for similarities pass 1 - S or S.max() - S."
+        )
+
+
+def check_dissimilarities(found: NDArray, mine: Objects, others: Objects) -> NDArray[np.float32]:
+    """What a user's function gave, (rows, k); refused, naming the pair, if it must not be."""
+    if found.size != others.size:
+        raise ValueError(
+            f"metric must give one number for two rows, got an array of shape {found.shape[1:]}."
+        )
+    D = found.reshape(others.shape).astype(np.float32)
+    bad = ~np.isfinite(D) | (D < 0)
+    if bad.any():
+        r, t = np.argwhere(bad)[0]
+        raise ValueError(
+            "Dissimilarities must be finite and non-negative, but the metric gave "
+            f"{D[r, t]} for objects {mine[r]} and {others[r, t]}."
+        )
+    return D
+
+
+@dataclass(frozen=True)
+class PairList:
+    """Dissimilarities known for some pairs only, as symmetric compressed rows."""
+
+    n: int
+    first: NDArray[np.int64]
+    other: NDArray[np.uint32]
+    D: NDArray[np.float32]
+    name: str = "pairs"
+
+    def fingerprint(self) -> str:
+        return fingerprint(self.name, self.first, self.other, self.D)
+
+
+def pair_list(i: NDArray, j: NDArray, d: NDArray, n: int) -> PairList:
+    """Pairs (i, j, d) given once or twice; two different values of one pair are averaged."""
+    i, j, d = np.asarray(i), np.asarray(j), np.asarray(d, dtype=float)
+    bad = ~np.isfinite(d) | (d < 0)
+    if bad.any():
+        t = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"Dissimilarities must be finite and non-negative, but pair ({i[t]}, {j[t]}) has "
+            f"{d[t]}."
+        )
+    keep = i != j
+    low, high = np.minimum(i, j)[keep].astype(np.int64), np.maximum(i, j)[keep].astype(np.int64)
+    key, where = np.unique(low * n + high, return_inverse=True)
+    mean = np.bincount(where, d[keep]) / np.bincount(where)
+    low, high = key // n, key % n
+    rows, cols = np.concatenate([low, high]), np.concatenate([high, low])
+    by_row = np.lexsort((cols, rows))
+    count = np.bincount(rows, minlength=n)
+    if not count.all():
+        alone = int(np.flatnonzero(count == 0)[0])
+        raise ValueError(
+            f"Object {alone} has no dissimilarity to any other; give it at least one or leave it "
+            "out."
+        )
+    first = np.concatenate([[0], np.cumsum(count)])
+    both = np.concatenate([mean, mean]).astype(np.float32)
+    return PairList(n, first, cols[by_row].astype(np.uint32), both[by_row])
+
+
+def known_metric(metric: object) -> str:
+    """`metric` if it is one of ours, else an error that lists them."""
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise ValueError(
+            f"metric must be one of {', '.join(sorted(METRICS))}, precomputed, pairs, or a "
+            f"callable, got {metric!r}."
+        )
+    return metric

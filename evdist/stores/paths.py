@@ -1,0 +1,93 @@
+"""Places on disk and in object storage, named by one kind of address: a path or an fsspec URL."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+__all__ = ["Url", "address", "children", "exists", "join", "read_bytes", "remove"]
+__all__ += ["replace_bytes", "sync"]
+
+Url = str | os.PathLike[str]
+
+
+def address(url: Url) -> str:
+    """The address as text: an absolute path where it is local, so that other processes find it."""
+    filesystem, path = _open(url)
+    return path if isinstance(filesystem, LocalFileSystem) else os.fspath(url)
+
+
+def exists(url: Url) -> bool:
+    """Whether anything is there, a file or a folder."""
+    filesystem, path = _open(url)
+    return filesystem.exists(path)
+
+
+def join(url: str, name: str) -> str:
+    return f"{url.rstrip('/')}/{name}"
+
+
+def children(url: Url) -> list[str]:
+    """Names of what lies directly under the address; none when nothing is there."""
+    filesystem, path = _open(url)
+    try:
+        found = filesystem.ls(path, detail=False)
+    except FileNotFoundError:
+        return []
+    return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
+
+
+def remove(url: Url) -> None:
+    """Remove a folder and all in it."""
+    filesystem, path = _open(url)
+    filesystem.rm(path, recursive=True)
+
+
+def read_bytes(url: Url) -> bytes | None:
+    """The content of a small file; None when it is not there."""
+    filesystem, path = _open(url)
+    try:
+        return filesystem.cat_file(path)
+    except FileNotFoundError:
+        return None
+
+
+def replace_bytes(url: Url, content: bytes) -> None:
+    """Put a small file in place, at once: who reads it sees the old content or the new."""
+    filesystem, path = _open(url)
+    if not isinstance(filesystem, LocalFileSystem):
+        filesystem.pipe_file(path, content)  # object storage shows an object when it is whole
+        return
+    draft = f"{path}.{os.getpid()}.part"
+    with open(draft, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    _flush(os.path.dirname(path))
+
+
+def sync(url: Url) -> None:
+    """Wait until a local folder and all in it would survive a power cut."""
+    filesystem, path = _open(url)
+    if isinstance(filesystem, LocalFileSystem):
+        for item in [Path(path), *Path(path).rglob("*")]:
+            _flush(item)
+
+
+def _flush(path: Url) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _open(url: Url) -> tuple[fsspec.AbstractFileSystem, str]:
+    filesystem, path = fsspec.core.url_to_fs(os.fspath(url))
+    # Others write to the same place: a listing that was kept may be out of date.
+    filesystem.invalidate_cache()
+    return filesystem, path

@@ -1,0 +1,91 @@
+"""Stores in object storage, against a local server that speaks S3."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from zarr.core.sync import sync
+
+from evdist import CredalPartition, FocalSets
+from evdist.solvers.sampling import draw_layout, row_dissimilarities
+from evdist.sources import AttributeSource
+from evdist.stores import encoding
+from evdist.stores.checkpoint import Checkpoint
+from evdist.stores.encoding import StoreError, StoreExistsError, StoreNotFoundError
+from evdist.stores.pairs import PairStore, StoredPairs
+
+s3fs = pytest.importorskip("s3fs", reason="needs s3fs, to speak to object storage")
+moto = pytest.importorskip("moto.server", reason="needs moto[server], an S3 server for tests")
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    server = moto.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        s3fs.S3FileSystem.clear_instance_cache()
+        s3fs.S3FileSystem().mkdir("bucket")
+        yield "s3://bucket"
+        # zarr's own connections live in its event loop, where s3fs does not close them.
+        for filesystem in s3fs.S3FileSystem._cache.values():
+            if filesystem.asynchronous and filesystem._s3 is not None:
+                sync(filesystem._s3.__aexit__(None, None, None))
+        s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+def test_pairs(bucket):
+    source = AttributeSource.of(np.random.default_rng(0).normal(size=(50, 3)), "euclidean")
+    layout = draw_layout(50, 8, 0)
+    settings = {"order": layout.order, "graph": layout.graph, "metric": "euclidean", "seed": 0}
+    url = f"{bucket}/job/pairs.zarr"
+    with pytest.raises(StoreNotFoundError, match=r"no pair store at s3://bucket/job/pairs\.zarr"):
+        PairStore.open(url)
+    store = PairStore.create(url, **settings, source="a", rows_per_chunk=12)
+    store.write(12, *row_dissimilarities(source, layout, 12, 24))
+    with pytest.raises(StoreError, match="half written"):
+        PairStore.open(url)
+    again = PairStore.create(url, **settings, source="a")
+    assert again.missing() == [(0, 12), (24, 36), (36, 48), (48, 50)]
+    for lo, hi in again.missing():
+        again.write(lo, *row_dissimilarities(source, layout, lo, hi))
+    again.finish()
+    with pytest.raises(StoreExistsError, match="source 'a' instead of 'b'"):
+        PairStore.create(url, **settings, source="b")
+    found = PairStore.open(url)
+    np.testing.assert_array_equal(found.order, layout.order)
+    for a, b in zip(found.read(5, 40), row_dissimilarities(source, layout, 5, 40), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert StoredPairs(found, 2.0).block(5, 40).row0 == 5
+
+
+def test_checkpoints(bucket, monkeypatch):
+    monkeypatch.setattr(encoding, "CHUNK_BYTES", 7 * 4 * 4)
+    checkpoint = Checkpoint(f"{bucket}/job/checkpoint")
+    mass = np.random.default_rng(0).dirichlet(np.ones(4), 30).astype(np.float32)
+    assert checkpoint.load({"d0": 1.0}) is None
+    for sweep in range(4):
+        lost = checkpoint.begin(mass.shape, {"sweep": 99}, {"d0": 1.0})
+        checkpoint.write(lost, 0, mass[:7])
+        checkpoint.save(mass[::-1] if sweep % 2 else mass, {"sweep": sweep}, {"d0": 1.0})
+    found = checkpoint.load({"d0": 1.0})
+    assert found is not None
+    np.testing.assert_array_equal(found[0], mass[::-1])
+    assert found[1] == {"sweep": 3}
+    names = s3fs.S3FileSystem().ls("bucket/job/checkpoint", detail=False, refresh=True)
+    assert len(names) == 3
+    with pytest.raises(StoreError, match=r"another fit: d0 1\.0 instead of 2\.0"):
+        checkpoint.load({"d0": 2.0})
+
+
+def test_partitions(bucket):
+    focal = FocalSets.simple(2)
+    mass = np.random.default_rng(0).dirichlet(np.ones(4), 30).astype(np.float32)
+    for name in ("p.zarr", "p.npz"):
+        CredalPartition(mass, focal).save(f"{bucket}/job/{name}")
+        assert CredalPartition.load(f"{bucket}/job/{name}") == CredalPartition(mass, focal)
