@@ -13,19 +13,22 @@ all workers go back to the last restore point and do the sweeps since then again
 from __future__ import annotations
 
 import math
+import sys
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from distributed import Client, Future, KilledWorker, get_worker, wait
 from numpy.typing import NDArray
 
 from evdist.blocks.problem import Problem
 from evdist.blocks.replica import Replica
 from evdist.kernels.sweep import Block
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 __all__ = ["ClusterExecutor", "WorkersLostError", "run_on_workers", "smallest_worker"]
 
@@ -46,7 +49,9 @@ class _OutOfStepError(RuntimeError):
     """A task met a replica that is not where it should be."""
 
 
-_RECOVERABLE = (_OutOfStepError, KilledWorker)
+def _distributed() -> Any:
+    """The library of the client. Whoever has one has loaded it; nobody else pays for it."""
+    return sys.modules["distributed"]
 
 
 @dataclass
@@ -69,7 +74,7 @@ def _install(token: str, job: str, problem: Problem, mass: NDArray, pieces: Sequ
     """Make the replica and read the pairs of the worker's own pieces."""
     for old in [t for t in _HELD if t.startswith(job)]:
         del _HELD[old]
-    threads = get_worker().state.nthreads
+    threads = _distributed().get_worker().state.nthreads
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     blocks = {q: problem.pairs.block(*problem.plan.pieces[q]) for q in pieces}
     held = _Held(Replica(problem, mass), blocks, pool)
@@ -89,11 +94,22 @@ def _step(token: str, number: int, step: int, patches: Sequence[Patch], after: A
         q, rows = item
         held.replica.update(held.blocks[q], rows, held.change[q])
         lo, hi = plan.pieces[q]
-        return lo, held.replica.mass[lo:hi].copy()
+        return lo, held.replica.mass[lo:hi]
 
     done = list(held.pool.map(update, work) if held.pool else map(update, work))
     held.step += 1
-    return done
+    return _joined(done)
+
+
+def _joined(pieces: Patch) -> Patch:
+    """Pieces that lie side by side, as one: fewer arrays to send."""
+    runs: list[list[tuple[int, NDArray[np.float32]]]] = []
+    for lo, mass in sorted(pieces, key=lambda piece: piece[0]):
+        if runs and runs[-1][-1][0] + len(runs[-1][-1][1]) == lo:
+            runs[-1].append((lo, mass))
+        else:
+            runs.append([(lo, mass)])
+    return [(run[0][0], np.concatenate([mass for _, mass in run])) for run in runs]
 
 
 def _changes(token: str, number: int, after: Any) -> dict[int, float]:
@@ -142,7 +158,7 @@ def _forget(job: str) -> None:
 
 def smallest_worker(client: Client) -> tuple[int, int]:
     """How many workers there are, and the memory limit of the smallest, in bytes."""
-    if not isinstance(client, Client):
+    if "distributed" not in sys.modules or not isinstance(client, _distributed().Client):
         raise TypeError(
             f"client must be a distributed.Client, got {type(client).__name__}. For a cluster "
             "pass distributed.Client(cluster)."
@@ -152,11 +168,11 @@ def smallest_worker(client: Client) -> tuple[int, int]:
     return max(len(workers), 1), min(limits, default=2**62)
 
 
-def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> None:
-    """Call `task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once."""
+def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:
+    """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once."""
     sent = client.scatter(list(shared), broadcast=True, hash=False)
     jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
-    client.gather(jobs)
+    return client.gather(jobs)
 
 
 # ---------------------------------------------------------------------- driver
@@ -219,13 +235,15 @@ class ClusterExecutor:
 
     def _finished(self, jobs: list[Future]) -> bool:
         """Wait for all; False when a worker was lost or a replica was out of step."""
+        dask = _distributed()
         while True:
             try:
-                done = wait(jobs, timeout=_LOOK)
+                done = dask.wait(jobs, timeout=_LOOK)
                 for job in done.done:
                     if job.status != "finished":
                         error = job.exception() if job.status == "error" else None
-                        if error is None or isinstance(error, _RECOVERABLE):
+                        gone = (_OutOfStepError, dask.KilledWorker)
+                        if error is None or isinstance(error, gone):
                             return False
                         raise error
                 return True

@@ -27,7 +27,7 @@ __all__ = ["PIECE_ROWS", "MemoryPairs", "Pairs", "Plan", "Problem", "conflict_pr
 
 #: Rows of a piece at most. Pieces come from n alone, never from the number of workers, so sums
 #: over pieces have the same bits everywhere.
-PIECE_ROWS = 8192
+PIECE_ROWS = 2048
 
 
 class Pairs(Protocol):
@@ -35,6 +35,11 @@ class Pairs(Protocol):
 
     @property
     def n(self) -> int: ...
+
+    @property
+    def entries(self) -> int:
+        """Kept pairs, each counted by both of its rows."""
+        ...
 
     def block(self, lo: int, hi: int) -> Block:
         """Pairs of positions lo..hi-1, with transformed dissimilarities."""
@@ -53,6 +58,10 @@ class MemoryPairs:
     @property
     def n(self) -> int:
         return len(self.first)
+
+    @property
+    def entries(self) -> int:
+        return int(self.degree.sum())
 
     def block(self, lo: int, hi: int) -> Block:
         start = self.first[lo]

@@ -8,14 +8,14 @@ them one after another.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PairGraph", "all_pairs_graph", "coloured_graph"]
+from evdist.kernels.graph import draw_graph
 
-#: Groups of objects; partners come from other groups.
-COLOURS = 8
+__all__ = ["PairGraph", "all_pairs_graph", "coloured_graph"]
 
 
 @dataclass(frozen=True)
@@ -42,28 +42,15 @@ def all_pairs_graph(n: int) -> PairGraph:
 
 
 def coloured_graph(n: int, k: int, rng: np.random.Generator) -> PairGraph:
-    """About ``k`` random partners of each object, all from other colours.
-
-    The objects lie in random order in B blocks of equal length. Each draw takes an offset o and
-    pairs block b with block b + o (mod B) through a random permutation: one partner ahead and
-    one behind for every object. A pair that is drawn twice counts twice.
-    """
+    """``k`` random partners of each object, all from other colours: the graph of EVCLUS."""
     if n < 2:
         raise ValueError(f"Pairs need at least two objects, got {n}.")
     if k < 1:
         raise ValueError(f"At least one pair per object must be kept, got {k}.")
-    B = min(COLOURS, n)
-    length = -(-n // B)
-    # The last places of some blocks stay empty (-1) when B does not divide n.
-    grid = np.full(length * B, -1)
-    grid[:n] = rng.permutation(n)
-    grid = np.ascontiguousarray(grid.reshape(length, B).T)
-    partner = np.full((n, 2 * -(-k // 2)), -1)
-    for slot in range(0, partner.shape[1], 2):
-        offset = int(rng.integers(1, B))
-        shuffle = rng.permuted(np.tile(np.arange(length), (B, 1)), axis=1)
-        ahead = np.take_along_axis(np.roll(grid, -offset, axis=0), shuffle, axis=1)
-        kept = (grid >= 0) & (ahead >= 0)
-        partner[grid[kept], slot] = ahead[kept]
-        partner[ahead[kept], slot + 1] = grid[kept]
-    return PairGraph(partner, tuple(np.sort(row[row >= 0]) for row in grid))
+    order = rng.permutation(n)
+    graph = draw_graph(n, min(k, n - 1), rng)
+    position, degree = graph.partners(0, n)
+    partner = np.empty(position.shape, dtype=np.int64)
+    partner[order] = np.where(np.arange(graph.k) < degree[:, None], order[position], -1)
+    steps = tuple(np.sort(order[lo:hi]) for lo, hi in pairwise(graph.bounds))
+    return PairGraph(partner, steps)

@@ -27,11 +27,13 @@ from evdist.estimators.inputs import (
     refuse_text,
 )
 from evdist.estimators.progress import SweepCallbacks
+from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
+from evdist.partition.rows import is_dask, map_rows
 from evdist.solvers.evclus import Constraints, Fit, Settings, first_focal_sets, fit_evclus, widen
 from evdist.solvers.irqp import Progress, Stop
 from evdist.solvers.kept import some_pairs
-from evdist.solvers.memory import check_memory
+from evdist.solvers.memory import check_disk, check_memory
 from evdist.solvers.sites import ClusterSite, LocalSite, Site
 from evdist.solvers.start import place
 from evdist.sources import PairList, Source
@@ -42,7 +44,7 @@ _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
 
 
-class EVCLUS(SweepCallbacks, ClusterMixin, BaseEstimator):
+class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
     """Evidential clustering of attributes or dissimilarities, linear in the number of objects.
 
     Every object gets a mass function over sets of clusters such that the conflict between the
@@ -196,6 +198,8 @@ class EVCLUS(SweepCallbacks, ClusterMixin, BaseEstimator):
         constraints = self._constraints(X, data, must_link, cannot_link)
         weight = _weights(sample_weight, data.n)
         check_memory(data, settings, client)
+        if self.checkpoint is not None:
+            check_disk(data, settings, str(self.checkpoint))
         with self._reporting() as report:
             fit = fit_evclus(
                 data, settings, constraints=constraints, weight=weight,
@@ -324,6 +328,7 @@ class EVCLUS(SweepCallbacks, ClusterMixin, BaseEstimator):
         self.d0_ = fit.d0
         self.d0_curve_ = fit.d0_curve
         self._landmarks = fit.landmarks
+        self._folder = None
         self._kept = some_pairs(fit.pairs, fit.order)
         if not self.converged_:
             warnings.warn(
@@ -335,13 +340,16 @@ class EVCLUS(SweepCallbacks, ClusterMixin, BaseEstimator):
         return self
 
     # ------------------------------------------------------------------ new objects
-    def predict_mass(self, X: Any) -> NDArray[np.float32]:
+    def predict_mass(self, X: Any) -> Any:
         """Mass functions of new objects, each placed against k of the fitted ones: (rows, f).
 
         Each row is placed by itself: the others make no difference. With metric="precomputed" the
-        rows of X are dissimilarities to all fitted objects.
+        rows of X are dissimilarities to all fitted objects. A Dask array gives a Dask array.
         """
         check_is_fitted(self, "credal_partition_")
+        if is_dask(X) and hasattr(X, "map_blocks") and hasattr(X, "rechunk"):
+            f = len(self.credal_partition_.focal_sets)
+            return map_rows(self._predict_rows, X, width=f, dtype=np.float32)
         landmarks = self._landmarks
         if landmarks is None:
             raise ValueError(
@@ -358,18 +366,13 @@ class EVCLUS(SweepCallbacks, ClusterMixin, BaseEstimator):
             n_threads=thread_count(self.n_jobs),
         )  # fmt: skip
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Cluster of maximum plausibility of new objects: (rows,)."""
+    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
+        return self.predict_mass(rows)
+
+    def predict(self, X: Any) -> Any:
+        """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""
         mass = self.predict_mass(X)
         return CredalPartition(mass, self.credal_partition_.focal_sets).labels()
-
-    def append(self, X: Any) -> Self:
-        """Add new objects to the fitted partition, without moving those that are there."""
-        new = self.predict_mass(X)
-        mass = np.concatenate([np.asarray(self.credal_partition_.mass), new])
-        self.credal_partition_ = CredalPartition(mass, self.credal_partition_.focal_sets)
-        self.labels_ = self.credal_partition_.labels()
-        return self
 
     def shepard_pairs(self) -> tuple[NDArray[np.float32], NDArray[np.floating]]:
         """Dissimilarities and conflicts of kept pairs, for :func:`evdist.plot.shepard`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,16 @@ from evdist.sources import (
     known_metric,
     pair_list,
 )
-from evdist.stores.tables import read_table, refuse_text
+from evdist.stores.tables import (
+    array_pieces,
+    read_table,
+    refuse_text,
+    rows_at_once,
+    table_pieces,
+)
 
 __all__ = ["is_pair_list", "load", "make_source", "refuse_bad_values", "refuse_text"]
+__all__ += ["row_blocks"]
 
 #: Objects are counted in 32 bits.
 _MAX_OBJECTS = 2**32
@@ -34,17 +42,62 @@ def load(X: Any) -> Any:
         return read_table(X)
     if is_dask(X):
         return np.concatenate([np.asarray(part) for part in _row_blocks(X)])
-    if hasattr(X, "shape") and hasattr(X, "chunks") and not isinstance(X, np.ndarray):
+    if _is_stored(X):
         return np.asarray(X[:])
     return X
 
 
-def _row_blocks(X: Any) -> list[NDArray]:
+def _is_stored(X: Any) -> bool:
+    return hasattr(X, "shape") and hasattr(X, "chunks") and not isinstance(X, np.ndarray)
+
+
+def _row_blocks(X: Any) -> Iterator[NDArray]:
     """Blocks of rows of a Dask array or frame, computed one at a time."""
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     bounds = np.cumsum([0, *X.chunks[0]])
-    return [X[a:b].compute() for a, b in pairwise(bounds)]
+    for a, b in pairwise(bounds):
+        yield np.asarray(X[a:b].compute())
+
+
+def row_blocks(X: Any) -> Iterator[tuple[int, Any]]:
+    """X in blocks of rows, with the number of their first row: what :func:`load` gives, in parts.
+
+    Paths and lazy arrays are read as far as they are needed. How many rows a block has depends on
+    the width of X alone.
+    """
+    if isinstance(X, str | Path):
+        yield from _of_equal_size(table_pieces(X))
+    elif is_dask(X):
+        yield from _of_equal_size(_row_blocks(X))
+    elif _is_stored(X):
+        yield from _of_equal_size(array_pieces(X))
+    elif sp.issparse(X):
+        yield 0, X
+    else:
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        rows = rows_at_once(X.shape[1] if len(X.shape) > 1 else 1)
+        table = getattr(X, "iloc", X)
+        for lo in range(0, max(len(X), 1), rows):
+            yield lo, table[lo : lo + rows]
+
+
+def _of_equal_size(pieces: Iterator[NDArray]) -> Iterator[tuple[int, NDArray]]:
+    """The same rows in blocks that do not tell how the table was cut; at least one."""
+    lo, count = 0, 0
+    waiting: list[NDArray] = []
+    for piece in pieces:
+        rows = rows_at_once(piece.shape[1] if piece.ndim > 1 else 1)
+        at = 0
+        while at < len(piece):
+            waiting.append(piece[at : at + rows - count])
+            at += len(waiting[-1])
+            count += len(waiting[-1])
+            if count == rows:
+                yield lo, np.concatenate(waiting)
+                lo, count, waiting = lo + rows, 0, []
+    if count or not lo:
+        yield lo, np.concatenate(waiting) if waiting else np.empty((0, 1))
 
 
 def is_pair_list(X: Any, metric: Any) -> bool:

@@ -64,6 +64,16 @@ class PairGraph:
         base, more = divmod(self.n, self.colours)
         return np.concatenate([[0], np.cumsum(base + (np.arange(self.colours) < more))])
 
+    @property
+    def entries(self) -> int:
+        """Sum of all degrees: n k, less what the empty places cost on either side."""
+        small = np.diff(self.bounds) < self.size
+        lost = 0
+        for o, r in zip(self.offsets, self.shifts, strict=True):
+            other = np.roll(small, -o)
+            lost += int(small.sum() + other.sum() - (r % self.size == 0) * (small & other).sum())
+        return self.colours * self.size * self.k - lost
+
     def partners(self, lo: int, hi: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Partner positions of rows lo..hi-1, (rows, k), and how many each row has, (rows,).
 

@@ -6,13 +6,15 @@ NAME/       zarr v3 group; attributes {"evdist": "masses", "version": 1, "focal_
   mass      (n, f) float32 or float64, chunks of whole rows
 NAME.npz    the same attributes as JSON text under "attributes", and "mass"
 ```
-``complete`` becomes true after the last chunk is written: a store without it is refused.
+``complete`` becomes true after the last chunk is written: a store without it is refused. Objects
+may be added to a finished zarr store later (`evdist.stores.growth`).
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -33,9 +35,10 @@ from evdist.stores.encoding import (
     chunk_rows,
     open_group,
 )
-from evdist.stores.paths import Url, address, exists
+from evdist.stores.growth import append_rows
+from evdist.stores.paths import Url, address, exists, join
 
-__all__ = ["read", "write"]
+__all__ = ["append", "read", "write"]
 
 KIND = "masses"
 VERSION = 1
@@ -77,6 +80,26 @@ def read(url: Url) -> tuple[Any, FocalSets]:
     if mass is None:
         raise StoreError(f"{url} has no array 'mass': it is not a whole credal partition.")
     return mass, focal_sets
+
+
+def append(url: Url, blocks: Iterable[NDArray]) -> None:
+    """Add masses to a finished zarr store; it stays as it was until the last block is written.
+
+    There must be no other writer.
+    """
+    url = address(url)
+    mass, focal_sets = read(url)
+    if isinstance(mass, np.ndarray):
+        raise StoreError(f"{url} is a NumPy archive, which cannot grow. Save it as a zarr store.")
+    append_rows(join(url, "mass"), _checked_in_turn(blocks, mass.shape[0], focal_sets.names))
+
+
+def _checked_in_turn(
+    blocks: Iterable[NDArray], first: int, names: tuple[str, ...]
+) -> Iterator[NDArray]:
+    for block in blocks:
+        yield _checked(block, first, names)
+        first += len(block)
 
 
 def _read_npz(url: str) -> tuple[NDArray | None, dict[str, Any]]:

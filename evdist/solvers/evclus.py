@@ -42,6 +42,7 @@ __all__ = [
     "Settings",
     "first_focal_sets",
     "fit_evclus",
+    "total_square",
     "total_weight",
     "widen",
 ]
@@ -129,7 +130,7 @@ def fit_evclus(
         pairs = site.sample(data, layout, d0, settings.seed)
         plan = Plan.of(layout.bounds)
     problem = Problem(first, pairs, plan, _in_positions(weight, order))
-    scale = 1.0 / total_weight(problem)
+    scale = 1.0 / total_weight(problem, site)
     identity = {
         "data": data.fingerprint(),
         "k": settings.k,
@@ -217,7 +218,7 @@ def _constrained(
     late = late_rows(must, cannot, position, layout.bounds, layout.graph.partners_of)
     plan = Plan.of(layout.bounds, late)
     # Eq. (11) divides the stress by the sum of delta^2; we keep the stress and multiply instead.
-    unit = total_weight(problem, of_delta=True) / (2 * (len(must) + len(cannot)))
+    unit = total_square(problem, solve.site) / (2 * (len(must) + len(cannot)))
     final = settings.constraint_weight
     for xi in (WARM_UP, final) if final > WARM_UP else (final,):
         links = link_table(must, cannot, position, problem.focal_sets, xi * unit)
@@ -226,22 +227,38 @@ def _constrained(
     return solution
 
 
-def total_weight(problem: Problem, *, of_delta: bool = False) -> float:
-    """Sum over kept pairs of their weights, or of weight times delta^2."""
-    total = []
-    w = problem.weight
-    for lo, hi in problem.plan.pieces:
-        block = problem.pairs.block(lo, hi)
-        rows = np.repeat(np.arange(hi - lo), block.degree)
-        used = np.arange(len(rows)) - np.repeat(
-            np.cumsum(block.degree) - block.degree, block.degree
-        )
-        used += np.repeat(block.first, block.degree)
-        value = block.delta[used].astype(float) ** 2 if of_delta else np.ones(len(used))
-        if w.size:
-            value *= w[lo + rows].astype(float) * w[block.partner[used]]
-        total.append(value.sum())
-    return float(np.sum(total)) / 2
+def total_weight(problem: Problem, site: Site) -> float:
+    """Sum over kept pairs of their weights."""
+    if not problem.weight.size:
+        return problem.pairs.entries / 2
+    return site.sum_over_pieces(_weights_of_rows, problem) / 2
+
+
+def total_square(problem: Problem, site: Site) -> float:
+    """Sum over kept pairs of weight times delta^2."""
+    return site.sum_over_pieces(_squares_of_rows, problem) / 2
+
+
+def _weights_of_rows(problem: Problem, lo: int, hi: int) -> float:
+    return float(_pair_weights(problem, lo, hi)[0].sum())
+
+
+def _squares_of_rows(problem: Problem, lo: int, hi: int) -> float:
+    weight, delta = _pair_weights(problem, lo, hi)
+    return float((weight * delta * delta).sum())
+
+
+def _pair_weights(problem: Problem, lo: int, hi: int) -> tuple[NDArray, NDArray]:
+    """w_i w_j and delta of every kept pair of rows lo..hi-1, in float64."""
+    block = problem.pairs.block(lo, hi)
+    rows = np.repeat(np.arange(hi - lo), block.degree)
+    before = np.cumsum(block.degree) - block.degree
+    used = np.arange(len(rows)) + np.repeat(block.first - before, block.degree)
+    weight = np.ones(len(used))
+    if problem.weight.size:
+        w = problem.weight.astype(float)
+        weight = w[lo + rows] * w[block.partner[used]]
+    return weight, block.delta[used].astype(float)
 
 
 def _in_positions(weight: NDArray | None, order: NDArray) -> NDArray[np.float32]:

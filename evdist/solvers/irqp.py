@@ -7,7 +7,7 @@ Differs from the paper and from R's evclust:
 * the pairs are symmetric, so every update lowers the objective, and the value reported is that of
   the masses returned (R adds up each row's residual at the moment of its update);
 * the objective is the mean over kept pairs of (kappa - delta)^2, not the sum divided by that of
-  delta^2: comparable across n and k. The penalty is scaled with it, see `Scale`.
+  delta^2: comparable across n and k. The penalty is multiplied by the mean of delta^2 instead.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -13,7 +15,7 @@ from evdist.kernels.vector import padded_width
 from evdist.solvers.evclus import Settings
 from evdist.sources import PairList, Source
 
-__all__ = ["Need", "check_memory", "projected"]
+__all__ = ["Need", "check_disk", "check_memory", "projected", "stored"]
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,33 @@ def projected(n: int, k: int, f: int, data: int = 0, workers: int = 1) -> Need:
     return Need(8 * n * k // workers, n * per_row, data)
 
 
+def stored(n: int, k: int, f: int) -> int:
+    """Bytes in a checkpoint folder at most: pairs, and two copies of the masses.
+
+    Dissimilarities hardly compress; partners do, to a hundredth.
+    """
+    return n * k * 4 + n * k // 10 + 2 * n * f * 4
+
+
+def check_disk(data: Source | PairList, settings: Settings, folder: str) -> None:
+    """Refuse a local checkpoint folder on a disk that is too full; object storage is not asked."""
+    where = Path(folder.removeprefix("file://")).absolute()
+    if "://" in folder.removeprefix("file://"):
+        return
+    while not where.exists():
+        where = where.parent
+    need = stored(data.n, _pairs_per_object(data, settings), _count_focal_sets(settings))
+    there = shutil.disk_usage(where).free
+    if need > there:
+        raise OSError(
+            f"The checkpoint folder needs about {need / 1e9:.1f} GB, but {there / 1e9:.1f} GB are "
+            f"free on the disk of {where}. Name a folder elsewhere, or lower n_dissimilarities."
+        )
+
+
 def check_memory(data: Source | PairList, settings: Settings, client: Any = None) -> None:
     """Refuse a fit that cannot fit, with the cure; on a cluster, by the smallest worker."""
-    family = settings.focal_sets
-    c = settings.n_clusters
-    if isinstance(family, FocalSets):
-        f = len(family)
-    else:
-        f = {"simple": c + 2, "full": 2**c}.get(family, c + 2 + c * (c - 1) // 2)
-    k = len(data.other) // data.n if isinstance(data, PairList) else settings.k
+    k, f = _pairs_per_object(data, settings), _count_focal_sets(settings)
     where, workers, there = "here", 1, psutil.virtual_memory().available
     if client is not None:
         where = "on the smallest worker"
@@ -60,3 +80,15 @@ def check_memory(data: Source | PairList, settings: Settings, client: Any = None
             f"{there / 1e9:.1f} GB are free {where}. Lower n_dissimilarities, use fewer focal "
             "sets, or use more workers."
         )
+
+
+def _pairs_per_object(data: Source | PairList, settings: Settings) -> int:
+    return len(data.other) // data.n if isinstance(data, PairList) else settings.k
+
+
+def _count_focal_sets(settings: Settings) -> int:
+    """How many there will be at most: "select" may keep every pair of clusters."""
+    c, family = settings.n_clusters, settings.focal_sets
+    if isinstance(family, FocalSets):
+        return len(family)
+    return {"simple": c + 2, "full": 2**c}.get(family, c + 2 + c * (c - 1) // 2)

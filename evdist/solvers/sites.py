@@ -7,6 +7,9 @@ pairs are made in memory.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +31,10 @@ from evdist.stores.paths import join
 __all__ = ["ClusterSite", "LocalSite", "Site", "SourcePairs"]
 
 
+#: A number for the rows lo..hi-1 of a problem.
+PieceTask = Callable[[Problem, int, int], float]
+
+
 class Site(Protocol):
     """Where the pairs are kept and the sweeps run."""
 
@@ -40,6 +47,8 @@ class Site(Protocol):
     def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs: ...
 
     def executor(self, problem: Problem, mass: NDArray) -> Executor: ...
+
+    def sum_over_pieces(self, task: PieceTask, problem: Problem) -> float: ...
 
     def checkpoint(self, stage: str) -> Checkpoint | None: ...
 
@@ -85,6 +94,10 @@ class LocalSite(_Folder):
     def executor(self, problem: Problem, mass: NDArray) -> LocalExecutor:
         return LocalExecutor(problem, mass, self.n_threads)
 
+    def sum_over_pieces(self, task: PieceTask, problem: Problem) -> float:
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return math.fsum(pool.map(lambda piece: task(problem, *piece), problem.plan.pieces))
+
 
 @dataclass(frozen=True)
 class ClusterSite(_Folder):
@@ -103,6 +116,19 @@ class ClusterSite(_Folder):
     def executor(self, problem: Problem, mass: NDArray) -> ClusterExecutor:
         return ClusterExecutor(self.client, problem, mass, self.checkpoint_every)
 
+    def sum_over_pieces(self, task: PieceTask, problem: Problem) -> float:
+        # Runs of pieces, so that the scheduler sees dozens of tasks and not thousands.
+        pieces = problem.plan.pieces
+        runs = [(pieces[i : i + 32],) for i in range(0, len(pieces), 32)]
+        found = run_on_workers(self.client, _each_piece, task, problem, items=runs)
+        return math.fsum(value for run in found for value in run)
+
+
+def _each_piece(
+    task: PieceTask, problem: Problem, pieces: Sequence[tuple[int, int]]
+) -> list[float]:
+    return [task(problem, *piece) for piece in pieces]
+
 
 def _write_chunk(store: PairStore, source: Source, layout: Layout, lo: int, hi: int) -> None:
     store.write(lo, *row_dissimilarities(source, layout, lo, hi))
@@ -119,6 +145,10 @@ class SourcePairs:
     @property
     def n(self) -> int:
         return self.source.n
+
+    @property
+    def entries(self) -> int:
+        return self.layout.graph.entries
 
     def block(self, lo: int, hi: int) -> Block:
         partner, degree, D = row_dissimilarities(self.source, self.layout, lo, hi)

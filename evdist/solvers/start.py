@@ -134,7 +134,7 @@ class _Trial:
 
     @property
     def scale(self) -> float:
-        return 2.0 / self.pairs.degree.sum()
+        return 2.0 / float(self.pairs.degree.sum())
 
     def kept(self, values: NDArray) -> NDArray:
         """Entries of kept pairs only, without the unused places."""
@@ -143,17 +143,17 @@ class _Trial:
 
     def best(
         self, problem: Problem, starts: Sequence[NDArray], stop: Stop, n_threads: int
-    ) -> Solution:
-        """The best of several starts (by object), each on a thread of its own."""
+    ) -> tuple[Solution, NDArray]:
+        """The best of several starts (by object), each on a thread of its own, and its start."""
 
         def run(mass: NDArray) -> Solution:
             with LocalExecutor(problem, mass[self.layout.order]) as executor:
                 return minimise(executor, self.scale, stop)
 
-        if n_threads == 1:
-            return min(map(run, starts), key=lambda s: s.objective)
         with ThreadPoolExecutor(n_threads) as pool:
-            return min(pool.map(run, starts), key=lambda s: s.objective)
+            found = list(pool.map(run, starts))
+        best = min(range(len(found)), key=lambda i: found[i].objective)
+        return found[best], starts[best]
 
 
 def choose_d0(
@@ -172,7 +172,7 @@ def choose_d0(
     for q in QUANTILES:
         d0 = positive_quantile(known, q)
         problem = trial.problem(d0, focal_sets)
-        found = trial.best(problem, starts, TRIAL_STOP, n_threads)
+        found, _ = trial.best(problem, starts, TRIAL_STOP, n_threads)
         delta = trial.kept(problem.pairs.delta)  # type: ignore[attr-defined]
         curve.append((q, criterion(found.mass, found.objective, delta, focal_sets)))
     least = min(value for _, value in curve)
@@ -206,12 +206,18 @@ def fit_landmarks(
     seed: int,
     n_threads: int,
 ) -> Landmarks:
-    """Solve EVCLUS on some objects from several starts and keep the best."""
+    """Solve EVCLUS on some objects from several starts and keep the best.
+
+    When these are all objects, their masses are those of the best start, not yet of the solution.
+    """
     chosen = source.subset(objects) if len(objects) < source.n else source
     trial = _Trial.of(chosen, k, seed)
     problem = trial.problem(d0, focal_sets)
     starts = draw_starts(chosen, focal_sets, n_starts, seed, init)
-    best = trial.best(problem, starts, TRIAL_STOP, n_threads)
+    best, start = trial.best(problem, starts, TRIAL_STOP, n_threads)
+    if chosen is source:
+        # All objects are landmarks: the fit itself will go the way from the best start.
+        return Landmarks(source, objects, start, focal_sets, d0)
     with LocalExecutor(problem, best.mass) as executor:
         solution = minimise(executor, trial.scale, stop)
     mass = np.empty_like(solution.mass)

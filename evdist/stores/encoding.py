@@ -18,7 +18,15 @@ from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import exists
 
 __all__ = ["CHUNK_BYTES", "COMPRESSOR", "StoreError", "StoreExistsError", "StoreNotFoundError"]
-__all__ += ["check_encoding", "check_seal", "checked", "chunk_bounds", "chunk_of", "chunk_rows"]
+__all__ += [
+    "as_written",
+    "check_encoding",
+    "check_seal",
+    "checked",
+    "chunk_bounds",
+    "chunk_of",
+    "chunk_rows",
+]
 __all__ += ["differences", "open_group", "reading", "seal"]
 
 #: Bytes in a chunk before compression: large enough for object storage, small beside the memory.
@@ -99,6 +107,18 @@ def reading(url: str, cure: str) -> Iterator[None]:
         raise
     except ValueError as error:
         raise StoreError(f"{url} is damaged: {error} {cure}") from error
+
+
+@contextmanager
+def as_written(url: str, cure: str) -> Iterator[None]:
+    """Say which store it was, and the cure, when a part is missing or not as it must be."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise StoreError(f"{url} is not as it was written: {what}. {cure}") from error
 
 
 # ------------------------------------------------------------------ sealed attributes

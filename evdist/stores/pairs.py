@@ -249,6 +249,10 @@ class StoredPairs:
     def n(self) -> int:
         return self.store.n
 
+    @property
+    def entries(self) -> int:
+        return self.store.graph.entries
+
     def block(self, lo: int, hi: int) -> Block:
         """Pairs of positions lo..hi-1, with transformed dissimilarities."""
         partner, degree, D = self.store.read(lo, hi)

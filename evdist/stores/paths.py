@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-__all__ = ["Url", "address", "children", "exists", "join", "read_bytes", "remove"]
+__all__ = ["Url", "address", "alone", "children", "exists", "join", "read_bytes", "remove"]
 __all__ += ["replace_bytes", "sync"]
 
 Url = str | os.PathLike[str]
@@ -76,6 +79,21 @@ def sync(url: Url) -> None:
     if isinstance(filesystem, LocalFileSystem):
         for item in [Path(path), *Path(path).rglob("*")]:
             _flush(item)
+
+
+@contextmanager
+def alone(url: Url) -> Iterator[None]:
+    """Hold a local file that is there; a BlockingIOError when somebody else holds it.
+
+    The system lets go of it when the process dies. Object storage knows no such lock.
+    """
+    filesystem, path = _open(url)
+    if not isinstance(filesystem, LocalFileSystem):
+        yield
+        return
+    with open(path, "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def _flush(path: Url) -> None:

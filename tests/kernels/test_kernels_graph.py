@@ -207,3 +207,9 @@ def test_greedy_colours_leave_rows_that_are_not_visited_at_minus_one():
     # A path 0 - 1 - 2 - 3; row 1 is not visited, so it does not count either.
     first, other = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
     assert greedy_colours(first, other, np.array([0, 2, 3])).tolist() == [0, -1, 0, 1]
+
+
+@given(n=st.integers(2, 200), k=st.integers(1, 60), seed=st.integers(0, 5))
+def test_entries_is_the_sum_of_the_degrees(n, k, seed):
+    graph = draw_graph(n, min(k, n - 1), np.random.default_rng(seed))
+    assert graph.entries == graph.partners(0, n)[1].sum()

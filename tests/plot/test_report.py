@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import io
 import re
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import dask.array as da
@@ -233,15 +236,35 @@ def test_values_are_readable(value, words):
     assert plain(value) == words
 
 
-def test_the_demo_says_what_it_found_and_where_to_look(tmp_path, capsys):
-    demo.main(["--out", str(tmp_path / "demo")])
-    said = capsys.readouterr().out
-    report, figure = tmp_path / "demo" / "report.html", tmp_path / "demo" / "partition.png"
-    assert str(report) in said
-    assert str(figure) in said
+@pytest.fixture(scope="module")
+def demo_run(tmp_path_factory) -> tuple[str, Path]:
+    """What the demo prints, and the folder it writes to."""
+    folder, said = tmp_path_factory.mktemp("demo") / "out", io.StringIO()
+    with redirect_stdout(said):
+        demo.main(["--out", str(folder)])
+    return said.getvalue(), folder
+
+
+def test_the_demo_says_what_it_found_and_where_to_look(demo_run):
+    said, folder = demo_run
+    assert str(folder / "report.html") in said
+    assert str(folder / "partition.png") in said
+    assert (folder / "partition.png").read_bytes().startswith(b"\x89PNG")
     assert "178 objects" in said
+    assert "EVCLUS: " in said
     assert "3 clusters" in said
-    assert "GaussianMixture" in said
+    kinds = re.search(r"(\d+) sure members, (\d+) between clusters, (\d+) outliers", said)
+    assert sum(int(count) for count in kinds.groups()) == 178
     assert float(re.search(r"known growers: (\S+)", said).group(1)) > 0.85
-    assert "Wine" in Page(report.read_text(encoding="utf-8")).text
-    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_report_of_the_demo_shows_the_fit(demo_run):
+    report = Page((demo_run[1] / "report.html").read_text(encoding="utf-8"))
+    for words in ("Wine", "EVCLUS gives each wine masses", "focal_sets pairs", "found by 'auto'"):
+        assert words in report.text
+    assert len(report.all("img")) == 5
+    shown = [image["alt"] for image in report.all("img")]
+    assert any(text.startswith("Curve of the objective") for text in shown)
+    (stress,) = (m.group(1) for t in shown if (m := re.search(r"pairs; stress (\S+)\.", t)))
+    # The pairs of the diagram are those of the objective.
+    assert stress == f"{float(re.search(r'objective (0[.0-9]+)', demo_run[0]).group(1)):.3g}"

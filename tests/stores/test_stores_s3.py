@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from zarr.core.sync import sync
 
-from evdist import CredalPartition, FocalSets
+from evdist import EVCLUS, CredalPartition, FocalSets
 from evdist.solvers.sampling import draw_layout, row_dissimilarities
 from evdist.sources import AttributeSource
 from evdist.stores import encoding
@@ -89,3 +89,19 @@ def test_partitions(bucket):
     for name in ("p.zarr", "p.npz"):
         CredalPartition(mass, focal).save(f"{bucket}/job/{name}")
         assert CredalPartition.load(f"{bucket}/job/{name}") == CredalPartition(mass, focal)
+
+
+def test_models(bucket, monkeypatch):
+    monkeypatch.setattr(encoding, "CHUNK_BYTES", 17 * 4 * 4)
+    X = np.random.default_rng(0).normal(size=(90, 2)) + 5 * (np.arange(90)[:, None] % 2)
+    url = f"{bucket}/job/model"
+    with pytest.raises(StoreNotFoundError, match=r"no model at s3://bucket/job/model"):
+        EVCLUS.load(url)
+    model = EVCLUS(2, d0=5.0, random_state=0).fit(X[:60])
+    model.save(url)
+    with pytest.raises(StoreExistsError, match="exists already"):
+        model.save(url)
+    loaded = EVCLUS.load(url)
+    np.testing.assert_array_equal(loaded.predict_mass(X), model.predict_mass(X))
+    loaded.append(X[60:])
+    assert EVCLUS.load(url).credal_partition_ == model.append(X[60:]).credal_partition_

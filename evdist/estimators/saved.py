@@ -1,0 +1,277 @@
+"""A fitted model in a folder, on disk or in object storage, without pickle.
+
+```
+FOLDER/
+  landmarks.zarr   what new objects are placed against (`evdist.solvers.stored`)
+  kept.zarr        the pairs that `shepard_pairs` shows
+  masses.zarr      the credal partition, as `CredalPartition.save` writes it; it may grow
+  model.json       {"evdist": "model", "version": 1, "estimator", "library", "parameters",
+                   "fitted", "landmarks", "kept", "seal"}, written last: with it the model is whole
+```
+``landmarks`` and ``kept`` are the seals of those stores. Of the parameters only those are there
+that JSON can write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from evdist import __version__
+from evdist.belief import FocalSets
+from evdist.estimators.inputs import row_blocks
+from evdist.partition import CredalPartition, io
+from evdist.solvers.kept import SomePairs
+from evdist.solvers.start import Landmarks
+from evdist.solvers.stored import load_kept, load_landmarks, save_kept, save_landmarks
+from evdist.sources import AttributeSource
+from evdist.stores.encoding import (
+    StoreError,
+    StoreExistsError,
+    StoreNotFoundError,
+    as_written,
+    check_encoding,
+    check_seal,
+    reading,
+    seal,
+)
+from evdist.stores.paths import (
+    Url,
+    address,
+    alone,
+    children,
+    exists,
+    join,
+    read_bytes,
+    replace_bytes,
+    sync,
+)
+
+__all__ = ["SavedModel"]
+
+KIND, VERSION = "model", 1
+_SEALED = ("evdist", "version", "estimator", "library", "parameters", "fitted", "landmarks", "kept")
+_CURE = "Save the model again; to change a parameter, load it and call set_params."
+
+
+class SavedModel:
+    """Saves and loads a fitted EVCLUS, and appends objects to it wherever its partition lies."""
+
+    credal_partition_: CredalPartition
+    labels_: NDArray[np.int64]
+    predict_mass: Callable[[Any], NDArray[np.float32]]
+    get_params: Callable[..., dict[str, Any]]
+    _landmarks: Landmarks | None
+    _kept: SomePairs
+    #: Where the partition lies; None when it is in memory.
+    _folder: str | None
+
+    def save(self, url: Url) -> None:
+        """Write the fitted model to a new folder, a path or any fsspec URL; no pickle is involved.
+
+        Parameters that JSON cannot write (`callbacks`, masses given as `init`, a RandomState) are
+        left out and have their defaults after loading. Of a callable metric only the rows it
+        compares are saved: :meth:`load` needs the function again.
+        """
+        check_is_fitted(self, "credal_partition_")
+        url = address(url)
+        if children(url):
+            raise StoreExistsError(f"{url} exists already. Remove it, or save under another name.")
+        landmarks = None
+        if self._landmarks is not None:
+            landmarks = save_landmarks(join(url, "landmarks.zarr"), self._landmarks)
+        kept = save_kept(join(url, "kept.zarr"), self._kept)
+        self.credal_partition_.save(join(url, "masses.zarr"))
+        sync(url)
+        model = {
+            "evdist": KIND,
+            "version": VERSION,
+            "estimator": type(self).__name__,
+            "library": __version__,
+            "parameters": _written(self.get_params(deep=False)),
+            "fitted": _fitted(self),
+            "landmarks": landmarks,
+            "kept": kept,
+        }
+        content = json.dumps(seal(model), indent=1, allow_nan=False)
+        replace_bytes(join(url, "model.json"), content.encode())
+
+    @classmethod
+    def load(cls, url: Url, *, metric: Callable | None = None) -> Self:
+        """The fitted model that :meth:`save` wrote; it predicts the same bits.
+
+        Its masses stay where they are and are read when they are needed; :meth:`append` adds to
+        them there. `metric` is the function that a model with a callable metric was fitted with.
+        """
+        url = address(url)
+        found = _model(url, cls.__name__)
+        partition = CredalPartition.load(join(url, "masses.zarr"))
+        landmarks = None
+        if found["landmarks"] is not None:
+            landmarks, mark = load_landmarks(join(url, "landmarks.zarr"), metric)
+            _same(url, "landmarks", mark, found)
+        kept, mark = load_kept(join(url, "kept.zarr"))
+        _same(url, "kept", mark, found)
+        with as_written(join(url, "model.json"), _CURE):
+            model = cls(**_read(found["parameters"]))
+            if metric is not None:
+                model.metric = metric  # type: ignore[attr-defined]
+            _take(model, found["fitted"])
+            _check(model, partition, landmarks, found["fitted"]["n_objects"])
+        model._landmarks, model._kept, model._folder = landmarks, kept, url
+        model.credal_partition_, model.labels_ = partition, partition.labels()
+        return model
+
+    def append(self, X: Any) -> Self:
+        """Add new objects to the fitted partition, without moving those that are there.
+
+        X is as for :meth:`predict_mass`; paths and lazy arrays are read block by block. The
+        partition of a model that was loaded grows where it is stored: all new objects are there
+        once the call returns, and none when it is stopped. Nobody else may append meanwhile; on
+        disk, not in object storage, that is checked.
+        """
+        check_is_fitted(self, "credal_partition_")
+        partition = self.credal_partition_
+        if self._folder is None:
+            mass = np.concatenate([np.asarray(partition.mass), *self._placed(X)])
+            self.credal_partition_ = CredalPartition(mass, partition.focal_sets)
+        else:
+            masses = join(self._folder, "masses.zarr")
+            with _writing(self._folder):
+                io.append(masses, self._placed(X))
+            self.credal_partition_ = CredalPartition.load(masses)
+        self.labels_ = self.credal_partition_.labels()
+        return self
+
+    def _placed(self, X: Any) -> Iterator[NDArray[np.float32]]:
+        """Masses of new objects, block by block."""
+        for first, block in row_blocks(X):
+            try:
+                mass = self.predict_mass(block)
+            except ValueError as error:
+                if first:
+                    raise ValueError(f"Counted from row {first} of X on: {error}") from error
+                raise
+            yield mass
+
+
+@contextmanager
+def _writing(folder: str) -> Iterator[None]:
+    try:
+        with alone(join(folder, "model.json")):
+            yield
+    except BlockingIOError as error:
+        raise StoreError(
+            f"Another process is appending to {folder}. Wait until it is done."
+        ) from error
+
+
+# ---------------------------------------------------------------------- model.json
+def _model(url: str, estimator: str) -> dict[str, Any]:
+    path = join(url, "model.json")
+    content = read_bytes(path)
+    if content is None:
+        if not exists(url):
+            raise StoreNotFoundError(f"There is no model at {url}.")
+        raise StoreError(
+            f"{url} has no model.json: it is no model, or half written. Save the model to another "
+            "place."
+        )
+    with reading(path, _CURE):
+        model = json.loads(content)
+    if not isinstance(model, dict):
+        model = {}
+    check_encoding(path, model, KIND, VERSION)
+    check_seal(path, model, _SEALED, _CURE)
+    if model["estimator"] != estimator:
+        raise StoreError(f"{url} holds a model of {model['estimator']!r}, not of {estimator}.")
+    return model
+
+
+def _same(url: str, name: str, mark: str, model: dict[str, Any]) -> None:
+    if mark != model[name]:
+        raise StoreError(f"{join(url, name)}.zarr is that of another model. {_CURE}")
+
+
+# ---------------------------------------------------------------------- parameters
+def _written(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Those parameters that JSON can write."""
+    out: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if isinstance(value, FocalSets):
+            out[name] = {
+                "n_clusters": value.n_clusters,
+                "sets": [list(members) for members in value.sets],
+            }
+        elif isinstance(value, PurePath):
+            out[name] = str(value)
+        elif isinstance(value, np.generic):
+            out[name] = value.item()
+        elif value is None or isinstance(value, bool | int | float | str):
+            out[name] = value
+    return out
+
+
+def _read(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: FocalSets.of(value["sets"], value["n_clusters"]) if isinstance(value, dict) else value
+        for name, value in parameters.items()
+    }
+
+
+# ---------------------------------------------------------------------- fitted attributes
+def _fitted(model: Any) -> dict[str, Any]:
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "objective": float(model.objective_),
+        "history": [float(value) for value in model.history_],
+        "n_iter": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "d0": float(model.d0_),
+        "d0_curve": [[float(q), float(value)] for q, value in model.d0_curve_],
+        "n_objects": model.credal_partition_.n_objects,
+        # A list of pairs has no features.
+        "n_features_in": getattr(model, "n_features_in_", None),
+        "feature_names_in": None if names is None else [str(name) for name in names],
+    }
+
+
+def _take(model: Any, fitted: dict[str, Any]) -> None:
+    model.objective_ = float(fitted["objective"])
+    model.history_ = [float(value) for value in fitted["history"]]
+    model.n_iter_ = int(fitted["n_iter"])
+    model.converged_ = bool(fitted["converged"])
+    model.d0_ = float(fitted["d0"])
+    model.d0_curve_ = [(float(q), float(value)) for q, value in fitted["d0_curve"]]
+    if fitted["n_features_in"] is not None:
+        model.n_features_in_ = int(fitted["n_features_in"])
+    if fitted["feature_names_in"] is not None:
+        model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
+
+
+def _check(
+    model: Any, partition: CredalPartition, landmarks: Landmarks | None, n_objects: int
+) -> None:
+    """The parts belong together."""
+    if partition.n_objects < n_objects:
+        raise StoreError(
+            f"masses.zarr has {partition.n_objects} objects, the model was saved with {n_objects}. "
+            f"{_CURE}"
+        )
+    if landmarks is None:
+        return
+    if landmarks.focal_sets != partition.focal_sets:
+        raise StoreError(f"masses.zarr has other focal sets than landmarks.zarr. {_CURE}")
+    source = landmarks.source
+    width = len(source.metric.centre) if isinstance(source, AttributeSource) else None
+    if width is not None and width != model.n_features_in_:
+        raise StoreError(
+            f"landmarks.zarr has {width} features, the model {model.n_features_in_}. {_CURE}"
+        )

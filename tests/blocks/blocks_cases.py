@@ -1,0 +1,35 @@
+"""Small problems with everything in them: weights, links and late rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evdist.belief import FocalSets
+from evdist.blocks.problem import Plan, Problem
+from evdist.constraints import late_rows, link_table, random_links
+from evdist.solvers.sampling import draw_layout, sample_pairs
+from evdist.sources import AttributeSource
+
+
+def make_problem(
+    n: int, k: int = 8, *, weighted: bool = False, n_links: int = 0, seed: int = 0
+) -> tuple[Problem, np.ndarray]:
+    """A problem on random attributes, and random masses in positions."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) + 4 * rng.integers(0, 2, (n, 2))
+    layout = draw_layout(n, k, seed)
+    sets = FocalSets.full(2)
+    pairs = sample_pairs(AttributeSource.of(X, "euclidean"), layout, 3.0)
+    plan, links = Plan.of(layout.bounds), None
+    if n_links:
+        must, cannot = random_links((X[:, 0] > 2).astype(int), n_links, rng)
+        position = np.empty(n, np.int64)
+        position[layout.order] = np.arange(n)
+        plan = Plan.of(
+            layout.bounds,
+            late_rows(must, cannot, position, layout.bounds, layout.graph.partners_of),
+        )
+        links = link_table(must, cannot, position, sets, 0.3)
+    weight = rng.uniform(0.5, 2, n).astype(np.float32) if weighted else np.zeros(0, np.float32)
+    mass = rng.dirichlet(np.ones(len(sets)), n).astype(np.float32)
+    return Problem(sets, pairs, plan, weight, links), mass

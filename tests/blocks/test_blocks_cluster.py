@@ -1,0 +1,221 @@
+"""The same fit on the processes of a Dask cluster: same bits, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from itertools import chain
+
+import numpy as np
+import pytest
+from blocks.blocks_cases import make_problem
+from distributed import Client, LocalCluster
+from sklearn.datasets import make_blobs
+
+from evdist import EVCLUS
+from evdist.blocks import problem as problem_module
+from evdist.blocks.cluster import _HELD, ClusterExecutor, _shares, run_on_workers, smallest_worker
+from evdist.blocks.local import LocalExecutor
+from evdist.constraints import random_links
+from evdist.solvers import memory
+from evdist.solvers.irqp import Progress
+
+pytestmark = pytest.mark.process
+
+N = 1200
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory) -> Iterator[Client]:
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
+        memory_limit="2GiB",
+    )  # fmt: skip
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def client(running) -> Client:
+    """Two workers; those that a test before has killed are there again."""
+    running.wait_for_workers(2, timeout=60)
+    return running
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch) -> None:
+    """Several pieces in every step, so that both workers have some."""
+    monkeypatch.setattr(problem_module, "PIECE_ROWS", 50)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    return make_blobs(N, centers=3, cluster_std=1.5, random_state=6)
+
+
+@pytest.fixture(scope="module")
+def X(data) -> np.ndarray:
+    return data[0]
+
+
+def model(**options) -> EVCLUS:
+    known = {"d0": "q0.5", "n_dissimilarities": 12, "init": "random", "random_state": 1}
+    return EVCLUS(3, **{**known, "tol": 1e-3, **options})
+
+
+def assert_same(a: EVCLUS, b: EVCLUS) -> None:
+    np.testing.assert_array_equal(a.credal_partition_.mass, b.credal_partition_.mass)
+    assert a.history_ == b.history_
+
+
+class KillWorker:
+    """A listener that kills one worker with signal 9, at the given sweeps."""
+
+    def __init__(self, client: Client, sweeps: set[int]):
+        self.client, self.sweeps = client, sweeps
+        self.killed: list[int] = []
+
+    def __call__(self, news: Progress) -> None:
+        if news.sweep in self.sweeps:
+            pid = min(self.client.run(os.getpid).values())
+            os.kill(pid, signal.SIGKILL)
+            self.killed.append(pid)
+
+
+def held_fits() -> int:
+    return len(_HELD)
+
+
+# ---------------------------------------------------------------------- the same bits
+def test_a_fit_on_two_workers_is_the_fit_on_threads(client, X):
+    here = model().fit(X)
+    assert here.n_iter_ > 5
+    assert_same(model().fit(X, client=client), here)
+    assert set(client.run(held_fits).values()) == {0}  # nothing is left on the workers
+
+
+def test_weights_links_and_selected_pairs_run_there_too(client, X, data):
+    must, cannot = random_links(data[1], 80, np.random.default_rng(0))
+    given = {
+        "must_link": must,
+        "cannot_link": cannot,
+        "sample_weight": np.random.default_rng(1).uniform(0.5, 2, N),
+    }
+    options = {"focal_sets": "select", "tol": 1e-2, "init": "landmarks"}
+    here = model(**options).fit(X, **given)
+    assert_same(model(**options).fit(X, client=client, **given), here)
+
+
+def test_a_pair_list_runs_there_too(client):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    i = np.repeat(np.arange(60), 4)
+    j = (i + np.tile([1, 2, 3, 7], 60)) % 60
+    rows = np.column_stack([i, j, np.linalg.norm(X[i] - X[j], axis=1)])
+    here = model(metric="pairs", tol=1e-2).fit(rows)
+    assert_same(model(metric="pairs", tol=1e-2).fit(rows, client=client), here)
+
+
+def test_more_workers_than_pieces_are_no_difficulty(client, monkeypatch):
+    monkeypatch.setattr(problem_module, "PIECE_ROWS", 10**6)
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    here = model(n_dissimilarities=5, tol=1e-2).fit(X)
+    assert_same(model(n_dissimilarities=5, tol=1e-2).fit(X, client=client), here)
+
+
+def test_executors_agree_sweep_by_sweep(client):
+    problem, mass = make_problem(500, weighted=True, n_links=30)
+    there = ClusterExecutor(client, problem, mass, restore_every=2)
+    with LocalExecutor(problem, mass) as here:
+        for _ in range(3):
+            assert there.objective() == here.objective()
+            assert there.sweep() == here.sweep()
+            np.testing.assert_array_equal(there.masses(), here.masses())
+    there.close()
+
+
+# ---------------------------------------------------------------------- lost workers
+def test_a_killed_worker_changes_no_bit(client, X):
+    here = model().fit(X)
+    assert here.n_iter_ > 7
+    kill = KillWorker(client, {2, 7})
+    there = model(checkpoint_every=3, callbacks=[kill]).fit(X, client=client)
+    assert len(kill.killed) == 2
+    assert_same(there, here)
+
+
+def test_a_worker_killed_with_a_checkpoint_on_disk(client, X, tmp_path):
+    here = model().fit(X)
+    kill = KillWorker(client, {3})
+    options = {"checkpoint": tmp_path, "checkpoint_every": 2}
+    assert_same(model(callbacks=[kill], **options).fit(X, client=client), here)
+    assert kill.killed
+    # What the workers wrote, one process reads; and sweeps no more.
+    seen: list[Progress] = []
+    assert_same(model(callbacks=[seen.append], **options).fit(X), here)
+    assert not seen
+
+
+def test_a_fit_begun_in_one_process_goes_on_on_the_cluster(client, X, tmp_path):
+    here = model().fit(X)
+
+    def stop(news: Progress) -> None:
+        if news.sweep == 5:
+            raise KeyboardInterrupt("stop")
+
+    options = {"checkpoint": tmp_path, "checkpoint_every": 2}
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        model(callbacks=[stop], **options).fit(X)
+    seen: list[int] = []
+    later = model(callbacks=[lambda news: seen.append(news.sweep)], **options)
+    assert_same(later.fit(X, client=client), here)
+    assert seen[0] == 5
+
+
+def test_an_error_on_a_worker_is_the_users_error(client, X):
+    def metric(a, b):
+        if a[0] > 5:
+            raise ZeroDivisionError("in the metric")
+        return float(np.abs(a - b).sum())
+
+    with pytest.raises(ZeroDivisionError, match="in the metric"):
+        model(metric=metric, d0=3.0).fit(X[:200], client=client)
+
+
+# ---------------------------------------------------------------------- before it starts
+def test_a_worker_without_the_memory_is_known_before(client, X, monkeypatch):
+    assert smallest_worker(client) == (2, 2 * 2**30)
+    monkeypatch.setattr(memory, "smallest_worker", lambda client: (2, 1000))
+    with pytest.raises(MemoryError, match=r"free on the smallest worker. Lower n_dissimilarities"):
+        model().fit(X, client=client)
+
+
+def test_a_cluster_is_not_a_client(client, X):
+    with pytest.raises(TypeError, match=r"must be a distributed.Client, got LocalCluster. For a"):
+        model().fit(X, client=client.cluster)
+
+
+# ---------------------------------------------------------------------- placing the work
+def test_work_is_shared_in_proportion_to_threads():
+    problem, _ = make_problem(4000)
+    for threads in ([1, 1], [1, 3], [2, 1, 5], [1] * 40):
+        shares = _shares(problem, threads)
+        assert sorted(chain.from_iterable(shares)) == list(range(len(problem.plan.pieces)))
+        for step in problem.plan.steps:
+            pieces = {q for q, _ in step}
+            counts = np.array([len(pieces & set(share)) for share in shares])
+            fair = np.array(threads) / sum(threads) * len(pieces)
+            assert np.abs(counts - fair).max() <= 1
+
+
+def test_run_on_workers_raises_what_a_task_raises(client, tmp_path):
+    run_on_workers(client, _write, str(tmp_path), items=[("a",), ("b",)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        run_on_workers(client, _write, str(tmp_path / "nowhere"), items=[("a",)])
+
+
+def _write(folder: str, name: str) -> None:
+    with open(os.path.join(folder, name), "w"):
+        pass

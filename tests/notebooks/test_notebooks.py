@@ -1,0 +1,65 @@
+"""The notebooks run from top to bottom, and are kept clean: no outputs, no private paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
+
+
+def read(name: str) -> nbformat.NotebookNode:
+    return nbformat.read(FOLDER / name, as_version=4)
+
+
+def test_there_are_notebooks():
+    assert {"quickstart.ipynb", "constraints.ipynb"} <= set(NOTEBOOKS)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_runs_from_top_to_bottom(name, tmp_path):
+    notebook = read(name)
+    client = NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()  # raises on the first cell that fails
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
+    assert [out for out in outputs if out.output_type == "error"] == []
+    assert any("image/png" in out.get("data", {}) for out in outputs)
+    warned = [out.text for out in outputs if "Warning" in out.get("text", "")]
+    assert warned == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+class TestKept:
+    def test_without_outputs(self, name):
+        code = [cell for cell in read(name).cells if cell.cell_type == "code"]
+        assert [cell.id for cell in code if cell.outputs or cell.execution_count] == []
+
+    def test_without_absolute_paths(self, name):
+        text = (FOLDER / name).read_text(encoding="utf-8")
+        assert [
+            root for root in ("/home/", "/work/", "/tmp/", "/root/", "C:\\") if root in text
+        ] == []
+
+    def test_as_nbformat_writes_it(self, name):
+        notebook = read(name)
+        nbformat.validate(notebook)
+        assert (FOLDER / name).read_text(encoding="utf-8") == nbformat.writes(notebook) + "\n"
+
+    def test_with_the_metadata_of_no_particular_machine(self, name):
+        assert read(name).metadata == {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+        assert all(cell.metadata == {} for cell in read(name).cells)
+
+    def test_with_names_for_its_cells(self, name):
+        ids = [cell.id for cell in read(name).cells]
+        assert len(ids) == len(set(ids))
+        assert all(word.isalpha() for id_ in ids for word in id_.split("-"))

@@ -1,0 +1,73 @@
+"""The memory of a fit is known, and refused with the cure, before the work starts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from evdist import EVCLUS, FocalSets
+from evdist.solvers import memory
+from evdist.solvers.memory import projected
+
+
+@pytest.fixture
+def little(monkeypatch) -> None:
+    """A machine with 100 kB."""
+    there = SimpleNamespace(available=100_000)
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: there)
+
+
+X = np.random.default_rng(0).normal(size=(1000, 2))
+
+
+def test_a_fit_that_cannot_fit_is_refused_before_it_starts(little):
+    started: list[object] = []
+    with pytest.raises(
+        MemoryError,
+        match=r"needs about 0.0 GB \(.* for 1,000 x 100 kept pairs, .* for masses\), but 0.0 GB "
+        r"are free here. Lower n_dissimilarities, use fewer focal sets, or use more workers",
+    ):
+        EVCLUS(3, d0=1.0, random_state=0, callbacks=[started.append]).fit(X)
+    assert not started
+
+
+def test_the_cure_helps(little):
+    EVCLUS(3, d0=1.0, n_dissimilarities=3, random_state=0, tol=0.1).fit(X[:500])
+
+
+@pytest.mark.parametrize("family", ["pairs", "full", "select", FocalSets.full(10)])
+def test_focal_sets_count(monkeypatch, family):
+    there = projected(1000, 5, 12).total
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=there))
+    with pytest.raises(MemoryError, match="fewer focal sets"):
+        EVCLUS(10, focal_sets=family, d0=1.0, n_dissimilarities=5).fit(X)
+
+
+def test_a_list_of_pairs_counts_its_pairs(monkeypatch):
+    i, j = np.triu_indices(200, 1)
+    rows = np.column_stack([i, j, np.ones(len(i))])
+    monkeypatch.setattr(
+        memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=200 * 199 * 8)
+    )
+    with pytest.raises(MemoryError, match="200 x 199 kept pairs"):
+        EVCLUS(2, metric="pairs").fit(rows)
+
+
+def test_workers_share_the_pairs_but_not_the_masses():
+    one, four = projected(10**6, 100, 12), projected(10**6, 100, 12, workers=4)
+    assert one.pairs == 8 * 10**8 == 4 * four.pairs
+    assert one.masses == four.masses
+    assert one.total == one.pairs + one.masses
+
+
+def test_a_million_objects_fit_in_three_gigabytes():
+    assert projected(10**6, 100, 12).total < 3e9
+
+
+def test_a_full_disk_is_known_before_a_checkpoint_is_begun(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory.shutil, "disk_usage", lambda where: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match=r"checkpoint folder needs about .* GB are free on the disk"):
+        EVCLUS(3, d0=1.0, random_state=0, checkpoint=tmp_path / "job").fit(X)
+    assert not (tmp_path / "job").exists()

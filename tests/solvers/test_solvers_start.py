@@ -1,0 +1,142 @@
+"""Where a fit starts: seeds, landmarks, the choice of d0, and placing objects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.datasets import make_blobs
+
+from evdist.belief import FocalSets
+from evdist.kernels.sweep import GRID
+from evdist.solvers.irqp import Stop
+from evdist.solvers.start import (
+    Landmarks,
+    choose_d0,
+    criterion,
+    draw_starts,
+    fit_landmarks,
+    place,
+    positive_quantile,
+    seeded_masses,
+)
+from evdist.sources import AttributeSource
+
+SETS = FocalSets.simple(3)
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return make_blobs(90, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def source(X) -> AttributeSource:
+    return AttributeSource.of(X, "euclidean")
+
+
+@pytest.fixture(scope="module")
+def landmarks(source) -> Landmarks:
+    objects = np.arange(0, 90, 2, dtype=np.uint32)
+    return fit_landmarks(
+        source, objects, SETS, 10.0, k=20, n_starts=4, init="auto", stop=Stop(1e-6, 200), seed=0,
+        n_threads=1,
+    )  # fmt: skip
+
+
+@given(st.lists(st.floats(0, 100, width=32), min_size=1, max_size=30), st.floats(0, 1))
+def test_a_quantile_is_never_zero(values, q):
+    D = np.array(values, np.float32)
+    if not D.any():
+        with pytest.raises(ValueError, match="All dissimilarities are zero"):
+            positive_quantile(D, q)
+        return
+    got = positive_quantile(D, q)
+    expected = float(np.quantile(D, q))
+    assert got == (expected if expected > 0 else float(D[D > 0].min()))
+
+
+def test_seeds_spread_over_far_clusters(source, X):
+    """k-means++ takes a seed in each of three clusters that are far apart."""
+    for seed in range(5):
+        mass = seeded_masses(source, SETS, np.random.default_rng(seed))
+        np.testing.assert_allclose(mass.sum(axis=1), 1, rtol=1e-6)
+        corner = (X > 10) @ [1, 2]
+        labels = mass[:, 1:4].argmax(axis=1)
+        assert len({(a, b) for a, b in zip(corner, labels, strict=True)}) == 3
+
+
+@pytest.mark.parametrize(("init", "seeded"), [("auto", 2), ("k-means++", 4), ("random", 0)])
+def test_starts_are_seeded_and_random_by_turns(source, init, seeded):
+    starts = draw_starts(source, SETS, 4, 0, init)
+    # Seeded masses have two values, 0.06 and 0.76.
+    assert sum(len(np.unique(m)) == 2 for m in starts) == seeded
+    again = draw_starts(source, SETS, 4, 0, init)
+    assert all(np.array_equal(a, b) for a, b in zip(starts, again, strict=True))
+
+
+def test_without_all_singletons_starts_are_random(source):
+    sets = FocalSets.of([[0], [1, 2]], 3)
+    assert all(len(np.unique(m)) > 2 for m in draw_starts(source, sets, 2, 0, "k-means++"))
+
+
+def test_the_criterion_adds_nonspecificity_and_the_unexplained_share():
+    delta = np.array([0.0, 1.0, 0.0, 1.0])
+    sure = np.eye(5, dtype=np.float32)[[1, 2]]
+    unknown = np.eye(5, dtype=np.float32)[[4, 0]]
+    assert criterion(sure, 0.0, delta, SETS) == pytest.approx(0)
+    assert criterion(sure, 0.05, delta, SETS) == pytest.approx(0.05 / 0.25)
+    assert criterion(unknown, 0.05, delta, SETS) == pytest.approx(1 + 0.2)
+    assert criterion(sure, 0.0, np.ones(4), SETS) == pytest.approx(0)
+
+
+def test_d0_tells_far_clusters_apart(source, X):
+    d0, curve = choose_d0(source, 3, k=30, seed=0, n_threads=1)
+    corner = (X > 10) @ [1, 2]
+    delta = 1 - np.exp(np.log(0.05) * (cdist(X, X) / d0) ** 2)
+    apart = corner[:, None] != corner
+    assert delta[apart].min() > 0.85
+    assert np.median(delta[~apart]) < 0.2
+    assert len(curve) == 12
+    assert choose_d0(source, 3, k=30, seed=0, n_threads=2) == (d0, curve)
+
+
+class TestPlace:
+    def dissimilarities(self, landmarks, new):
+        return lambda lo, hi, chosen: landmarks.source.cross(new[lo:hi], chosen)
+
+    @settings(max_examples=20)
+    @given(seed=st.integers(0, 99), k=st.integers(1, 60))
+    def test_each_row_is_the_minimiser_of_its_own_program(self, landmarks, seed, k):
+        """Against all landmarks, so that they need not be known: KKT on the simplex."""
+        new = np.random.default_rng(seed).uniform(-5, 25, (6, 2))
+        L = len(landmarks.mass)
+        mass = place(landmarks, self.dissimilarities(landmarks, new), 6, k=max(k, L), seed=seed)
+        A = landmarks.mass.astype(float) @ SETS.C
+        d = cdist(new, np.asarray(landmarks.source.table[:, :2]) + landmarks.source.metric.centre)
+        delta = 1 - np.exp(np.log(0.05) * (d / 10.0) ** 2)
+        m = mass.astype(float)
+        gradient = (m @ A.T - delta) @ A
+        best = gradient.min(axis=1, keepdims=True)
+        # No focal set with mass may have a gradient above the smallest, but for rounding.
+        assert ((gradient - best) * m).max() < 1e-4 * L
+        np.testing.assert_allclose(m.sum(axis=1), 1, atol=1 / GRID)
+
+    def test_without_spread_rows_do_not_depend_on_their_place(self, landmarks):
+        new = np.random.default_rng(1).uniform(-5, 25, (30, 2))
+        ask = self.dissimilarities(landmarks, new)
+        together = place(landmarks, ask, 30, k=10, seed=0, spread=False)
+        turned = place(
+            landmarks, self.dissimilarities(landmarks, new[::-1]), 30, k=10, seed=0, spread=False
+        )
+        np.testing.assert_array_equal(turned[::-1], together)
+        assert not np.array_equal(place(landmarks, ask, 30, k=10, seed=0), together)
+
+    def test_threads_change_no_bit(self, landmarks, monkeypatch):
+        monkeypatch.setattr("evdist.solvers.start._BLOCK", 16)
+        new = np.random.default_rng(1).uniform(-5, 25, (100, 2))
+        ask = self.dissimilarities(landmarks, new)
+        one, three = (place(landmarks, ask, 100, k=10, seed=0, n_threads=t) for t in (1, 3))
+        np.testing.assert_array_equal(one, three)

@@ -1,0 +1,198 @@
+"""Listeners of a fit: what the log, the plain lines and the bar say, and when the bar ends."""
+
+from __future__ import annotations
+
+import copy
+import io
+import logging
+import pickle
+
+import numpy as np
+import pytest
+from rich.console import Console
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+
+from evdist import EVCLUS, progress
+from evdist.progress import LogProgress, ProgressBar, one_line
+from evdist.solvers.irqp import Progress
+
+SHOW_CURSOR = "\x1b[?25h"
+
+
+def news(stage: str = "fit", sweep: int = 3, **changes: float) -> Progress:
+    known = {"objective": 0.0123456789, "change": -1e-3, "rows_per_second": 1.25e6}
+    return Progress(stage, sweep, 200, **{**known, "seconds_left": 12.4, **changes})
+
+
+def output(*, terminal: bool) -> tuple[io.StringIO, Console]:
+    file = io.StringIO()
+    return file, Console(file=file, force_terminal=terminal, width=80, _environ={})
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return make_blobs(60, centers=3, random_state=0)[0]
+
+
+# ---------------------------------------------------------------------- the line
+def test_a_sweep_is_one_line():
+    assert one_line(news()) == (
+        "fit: sweep 3 of at most 200, objective 0.0123457, 1.2 million rows/s, at least 12 s left"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1:00"), (200, "3:20"), (7500, "2:05:00")],
+)
+def test_the_time_left_is_readable(seconds, words):
+    assert one_line(news(seconds_left=seconds)).endswith(f"at least {words} left")
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"), [(950, "950"), (12345.6, "12,346"), (2.5e6, "2.5 million"), (3e9, "3.0 bil")]
+)
+def test_the_speed_is_readable(rate, words):
+    assert f", {words}" in one_line(news(rows_per_second=rate))
+
+
+# ---------------------------------------------------------------------- the log
+def test_the_log_gets_one_record_per_sweep(X, caplog):
+    with caplog.at_level(logging.INFO, logger="evdist"):
+        model = EVCLUS(3, random_state=0, callbacks=[LogProgress()]).fit(X)
+    assert len(caplog.records) == model.n_iter_
+    assert caplog.records[0].getMessage().startswith("fit: sweep 1 of at most 200, objective ")
+
+
+def test_logger_and_level_can_be_chosen(caplog):
+    mine = logging.getLogger("mine.fits")
+    with caplog.at_level(logging.DEBUG, logger="mine.fits"):
+        LogProgress(mine, level=logging.DEBUG)(news())
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("mine.fits", logging.DEBUG)
+    assert record.getMessage() == one_line(news())
+
+
+def test_a_level_that_is_off_says_nothing(caplog):
+    with caplog.at_level(logging.WARNING, logger="evdist"):
+        LogProgress()(news())
+    assert caplog.records == []
+
+
+# ---------------------------------------------------------------------- plain lines
+def test_without_a_terminal_a_stage_has_its_first_and_last_line():
+    file, console = output(terminal=False)
+    bar = ProgressBar(console)
+    first, next_stage = news("fit", 1), news("constraints 0.5", 1)
+    for item in (first, news("fit", 2), news("fit", 3), next_stage):
+        bar(item)
+    bar.close()
+    assert file.getvalue().splitlines() == [
+        one_line(first),
+        "fit: 3 sweeps, objective 0.0123457, 1.2 million rows/s",
+        one_line(next_stage),
+        "constraints 0.5: 1 sweep, objective 0.0123457, 1.2 million rows/s",
+    ]
+
+
+def test_without_a_terminal_a_long_stage_says_something_now_and_then(monkeypatch):
+    clock = iter([0.0, 4.0, 9.0, 11.0, 15.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    file, console = output(terminal=False)
+    bar = ProgressBar(console)
+    for sweep in range(1, 6):
+        bar(news(sweep=sweep))
+    bar.close()
+    said = file.getvalue().splitlines()
+    assert said[:2] == [one_line(news(sweep=1)), one_line(news(sweep=4))]
+    assert said[2:] == ["fit: 5 sweeps, objective 0.0123457, 1.2 million rows/s"]
+
+
+def test_lines_are_neither_wrapped_nor_styled():
+    file = io.StringIO()
+    bar = ProgressBar(Console(file=file, force_terminal=False, width=20, _environ={}))
+    bar(news("[bold]fit"))
+    assert file.getvalue() == one_line(news("[bold]fit")) + "\n"
+
+
+def test_the_standard_error_output_is_the_default(X, capsys):
+    EVCLUS(3, random_state=0, callbacks=[ProgressBar()]).fit(X)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("fit: sweep 1 of at most 200, objective ")
+
+
+# ---------------------------------------------------------------------- the bar
+def test_a_terminal_sees_stage_sweep_objective_speed_and_time_left():
+    file, console = output(terminal=True)
+    bar = ProgressBar(console)
+    bar(news("fit", 7))
+    bar._view._bar.refresh()
+    drawn = file.getvalue()
+    bar.close()
+    for words in ("fit: sweep 7 ", "objective 0.01235", "1.2 million rows/s", "> 12 s left"):
+        assert words in drawn
+
+
+def test_a_terminal_keeps_one_line_of_every_stage():
+    file, console = output(terminal=True)
+    bar = ProgressBar(console)
+    for item in (news("fit", 1), news("fit", 2), news("pairs", 1), news("pairs", 5)):
+        bar(item)
+    bar.close()
+    kept = [line for line in file.getvalue().split("\n") if " sweeps, objective 0.0123457" in line]
+    assert len(kept) == 2
+    assert "fit: 2 sweeps" in kept[0]
+    assert "pairs: 5 sweeps" in kept[1]
+    assert SHOW_CURSOR in file.getvalue().split("\n")[-1]
+
+
+def test_the_bar_never_goes_back(monkeypatch):
+    clock = iter([0.0, 5.0, 6.0, 7.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    view = progress._Terminal(output(terminal=True)[1])
+    shares = []
+    for left in (20.0, 5.0, 94.0, 0.0):
+        view.show(news(seconds_left=left))
+        shares.append(view._bar.tasks[0].completed)
+    view.close()
+    assert shares == [0.0, 0.5, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_one_bar_serves_several_fits(X, terminal):
+    file, console = output(terminal=terminal)
+    model = EVCLUS(3, random_state=0, callbacks=[ProgressBar(console)])
+    model.fit(X)
+    once = file.getvalue()
+    model.fit(X)
+    last = f"fit: {model.n_iter_} sweeps"
+    assert once.count(last) == 1
+    assert file.getvalue().count(last) == 2
+
+
+def test_the_bar_is_taken_away_when_a_fit_fails(X):
+    file, console = output(terminal=True)
+
+    def fail(news: Progress) -> None:
+        raise RuntimeError("stopped by hand")
+
+    bar = ProgressBar(console)
+    with pytest.raises(RuntimeError, match="stopped by hand"):
+        EVCLUS(3, random_state=0, callbacks=[bar, fail]).fit(X)
+    assert bar._view is None
+    assert SHOW_CURSOR in file.getvalue().split("\n")[-1]
+
+
+def test_an_estimator_with_listeners_can_be_copied():
+    model = EVCLUS(3, callbacks=[ProgressBar(), LogProgress()])
+    for twin in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert [type(c) for c in twin.callbacks] == [ProgressBar, LogProgress]
+
+
+def test_listeners_change_no_bit(X):
+    quiet = EVCLUS(3, random_state=0).fit(X)
+    _, console = output(terminal=True)
+    heard = EVCLUS(3, random_state=0, callbacks=[ProgressBar(console), LogProgress()]).fit(X)
+    np.testing.assert_array_equal(quiet.credal_partition_.mass, heard.credal_partition_.mass)
