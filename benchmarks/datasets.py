@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["NAMES", "SHARED", "DataSet", "load", "reference"]
+__all__ = ["NAMES", "SHARED", "XI", "DataSet", "bananas_links", "load", "raw", "reference"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+#: The code behind R's evclust, and behind the tables of the k-CEVCLUS paper, weighs links by
+#: 2 xi / (number of links): four times eq. (11) of that paper, which is our `constraint_weight`.
+XI = 4.0
 #: Random subsets of the two sets that are too large for grids of fits.
 MNIST_OBJECTS, COVTYPE_OBJECTS = 10_000, 20_000
 
@@ -51,7 +54,13 @@ class DataSet:
 
     def take(self, rows: NDArray) -> DataSet:
         """Some of the objects, attributes as they are."""
-        return DataSet(self.name, self.X[rows], self.y[rows], self.scale, self.metric)
+        return replace(self, X=self.X[rows], y=self.y[rows])
+
+    def standardised(self) -> DataSet:
+        """Mean 0, variance 1; a constant column (ionosphere has one) becomes zero."""
+        spread = self.X.std(axis=0)
+        X = (self.X - self.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        return replace(self, X=X, scale="standardised")
 
 
 def _table(name: str) -> pd.DataFrame:
@@ -69,18 +78,14 @@ def _labels(column: pd.Series) -> NDArray[np.int64]:
     return np.unique(column.to_numpy(), return_inverse=True)[1].astype(np.int64)
 
 
-def standardise(X: NDArray) -> NDArray[np.float64]:
-    """Mean 0, variance 1; a constant column (ionosphere has one) becomes zero."""
-    X = np.asarray(X, dtype=float)
-    spread = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-
-def _last_is_label(name: str, *, standard: bool) -> DataSet:
+def raw(name: str) -> DataSet:
+    """A set whose label is the last column, attributes as they are in the file."""
     table = _table(name)
-    X = table.iloc[:, :-1].to_numpy(float)
-    scale = "standardised" if standard else "raw"
-    return DataSet(name, standardise(X) if standard else X, _labels(table.iloc[:, -1]), scale)
+    return DataSet(name, table.iloc[:, :-1].to_numpy(float), _labels(table.iloc[:, -1]), "raw")
+
+
+def _standardised(name: str) -> DataSet:
+    return raw(name).standardised()
 
 
 def _iris() -> DataSet:
@@ -93,7 +98,7 @@ def _diabetes() -> DataSet:
     # times glucose's.
     table = _table("diabetes")
     X = table.iloc[:, 1:].to_numpy(float)
-    return DataSet("diabetes", standardise(X), _labels(table["class"]), "standardised")
+    return DataSet("diabetes", X, _labels(table["class"]), "raw").standardised()
 
 
 def _protein() -> DataSet:
@@ -116,16 +121,16 @@ def _covtype() -> DataSet:
     table = _table("covtype")
     rows = np.random.default_rng(0).choice(len(table), COVTYPE_OBJECTS, replace=False)
     some = table.iloc[rows]
-    X = standardise(some.iloc[:, :10].to_numpy(float))
-    return DataSet("covtype", X, _labels(some["label"]), "standardised")
+    X = some.iloc[:, :10].to_numpy(float)
+    return DataSet("covtype", X, _labels(some["label"]), "raw").standardised()
 
 
 _LOADERS: dict[str, Callable[[], DataSet]] = {
-    **{name: (lambda n=name: _last_is_label(n, standard=False)) for name in _GENERATED + _PLANE},
+    **{name: partial(raw, name) for name in _GENERATED + _PLANE},
     "iris": _iris,
     "diabetes": _diabetes,
     "protein": _protein,
-    **{name: (lambda n=name: _last_is_label(n, standard=True)) for name in _UNITS_DIFFER},
+    **{name: partial(_standardised, name) for name in _UNITS_DIFFER},
     "mnist": _mnist,
     "covtype": _covtype,
 }

@@ -18,10 +18,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from bounds import Bounds
-from datasets import load, reference
+from datasets import XI, load, reference
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import adjusted_rand_score
@@ -61,7 +62,7 @@ def protein(bounds: Bounds, seeds: Sequence[int]) -> None:
     bounds.head("protein: n = 213, c = 4, d0 = max, all dissimilarities")
     data, r = load("protein"), reference("kevclus_protein")["full"]
     delta = transformed(data.X, r["d0"])
-    ours = {"n_clusters": 4, "n_dissimilarities": len(data.X) - 1, "metric": "precomputed",
+    ours: dict[str, Any] = {"n_clusters": 4, "n_dissimilarities": len(data.X) - 1, "metric": "precomputed",
             "n_jobs": 1}  # fmt: skip
     fit = EVCLUS(**ours, d0=r["d0"], init=np.array(r["m0"]), random_state=0).fit(data.X)
     criterion = stress(fit.credal_partition_, delta)
@@ -130,7 +131,7 @@ def iris_links(bounds: Bounds) -> None:
         theirs = CredalPartition(np.array(r[family]["mass"]), getattr(FocalSets, family)(3))
         assert abs(cost(theirs) - r[family]["crit_exact"]) < 1e-9, "not R's criterion"
         fit = EVCLUS(
-            3, n_dissimilarities=len(D) - 1, focal_sets=family, d0=d0, constraint_weight=4 * xi,
+            3, n_dissimilarities=len(D) - 1, focal_sets=family, d0=d0, constraint_weight=XI * xi,
             init=np.array(r[family]["m0"]), random_state=0, n_jobs=1,
         ).fit(data.X, must_link=must, cannot_link=cannot)  # fmt: skip
         bounds.at_most(f"{family}: cost", cost(fit.credal_partition_), r[family]["crit_exact"])

@@ -64,8 +64,7 @@ class MemoryPairs:
         return int(self.degree.sum())
 
     def block(self, lo: int, hi: int) -> Block:
-        start = self.first[lo]
-        stop = self.first[hi] if hi < self.n else len(self.partner)
+        start, stop = (self.first[i] if i < self.n else len(self.partner) for i in (lo, hi))
         return Block(
             lo,
             self.first[lo:hi] - start,

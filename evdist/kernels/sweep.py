@@ -213,12 +213,8 @@ def _solve_row(A, k, w, f, m, S, g, work, L, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _gather(table, first, partner, row, k, A):
-    """The partners' rows of the table into A; the next row's are fetched meanwhile."""
-    start = first[row]
-    ahead = 0
-    if row + 1 < first.size and first[row + 1] + k <= partner.size:
-        ahead = first[row + 1] - start
-    gather_rows(table, table.shape[1], partner, start, k, ahead, A)
+    """The partners' rows of the table into A, and zeros up to a multiple of four."""
+    gather_rows(table, table.shape[1], partner, first[row], k, A)
     for t in range(k, _up_to_four(k)):
         for b in range(A.shape[1]):
             A[t, b] = np.float32(0.0)
@@ -269,7 +265,9 @@ def update_rows(M, table, P, block, weight, links, rows, change):
             m[j] = new[j] = M[i, j]
         fetch_row(table, width, i)
         _gather(table, first, partner, row, k, A)
-        dots(A, width, f, k4, m, kappa)
+        # The partners of the next row are fetched behind the two passes over this row's.
+        following = start + k
+        dots(A, width, f, k4, m, kappa, table, partner, following)
         if weight.size:
             _pair_weights(weight, partner, n, i, start, k, w)
         residuals(kappa, delta, start, k, w, target, r)
@@ -280,7 +278,9 @@ def update_rows(M, table, P, block, weight, links, rows, change):
             for j in range(f):
                 g[j] += 0.5 * u[j]
         _solve_row(A, k, w, f, new, S, g, work, L, d)
-        gain = change_of_squares(A, width, f, k4, new, kappa, target, w)
+        gain = change_of_squares(
+            A, width, f, k4, new, kappa, target, w, table, partner, following + k4 // 2
+        )
         for j in range(f):
             gain += u[j] * (new[j] - m[j])
         change[row] = min(gain, 0.0)
@@ -347,7 +347,7 @@ def block_objective(M, table, block, weight, links, lo, hi):
         for j in range(f):
             m[j] = M[i, j]
         _gather(table, first, partner, row, k, A)
-        dots(A, width, f, _up_to_four(k), m, kappa)
+        dots(A, width, f, _up_to_four(k), m, kappa, table, partner, start + k)
         if weight.size:
             _pair_weights(weight, partner, n, i, start, k, w)
         for t in range(k):

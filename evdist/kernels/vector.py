@@ -54,6 +54,12 @@ def _pointer(context, builder, array_type, value):
     return cgutils.create_struct_proxy(array_type)(context, builder, value=value).data
 
 
+def _last(context, builder, array_type, value):
+    """Number of the last entry of a one-dimensional array."""
+    array = cgutils.create_struct_proxy(array_type)(context, builder, value=value)
+    return builder.sub(array.nitems, _I64(1))
+
+
 def _splat(builder, scalar, vector_type):
     one = builder.insert_element(ir.Constant(vector_type, ir.Undefined), scalar, _I32(0))
     mask = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
@@ -114,10 +120,11 @@ def _four_sums(builder, v):
     return builder.fadd(_half(builder, pairs, 0), _half(builder, pairs, 1))
 
 
-def _for_four_dots(builder, A, width, f, count, m, use):
+def _for_four_dots(builder, A, width, f, count, m, use, fetch):
     """Call `use(t, <A[t] . m, ..., A[t+3] . m>)` for t = 0, 4, ... < count.
 
-    Only the first f columns count; half a cache line is enough for up to eight.
+    Only the first f columns count; half a cache line is enough for up to eight. `fetch(t)` is
+    called for each t too: rows wanted later are brought into the cache behind the arithmetic.
     """
     octet, octet32 = ir.VectorType(_F64, 8), ir.VectorType(_F32, 8)
     acc = [cgutils.alloca_once(builder, octet) for _ in range(4)]
@@ -128,6 +135,7 @@ def _for_four_dots(builder, A, width, f, count, m, use):
         )
 
     with cgutils.for_range_slice(builder, _I64(0), count, _I64(4)) as (t, _):
+        fetch(t)
         for q in range(4):
             builder.store(ir.Constant(octet, [0.0] * 8), acc[q])
         base = builder.mul(t, width)
@@ -141,17 +149,36 @@ def _for_four_dots(builder, A, width, f, count, m, use):
         use(t, _four_sums(builder, [builder.load(a) for a in acc]))
 
 
+def _fetcher(builder, table, width, index, at, last):
+    """fetch(t): rows index[at + t / 2] and the next one of the table, into the cache.
+
+    Two rows for every four dot products, so that the two passes over a row's pairs fetch all
+    partners of the next row, and never more than the machine has room for at once.
+    """
+
+    def fetch(t):
+        half = builder.add(at, builder.lshr(t, _I64(1)))
+        for q in range(2):
+            place = builder.add(half, _I64(q))
+            # Past the end of the index the last entry is fetched again: harmless.
+            place = builder.select(builder.icmp_signed("<", place, last), place, last)
+            base = _row_offset(builder, index, place, width)
+            with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
+                _prefetch(builder, builder.gep(table, [builder.add(base, j)]))
+
+    return fetch
+
+
 @intrinsic
-def gather_rows(typing, table, width, index, start, count, ahead, A):
+def gather_rows(typing, table, width, index, start, count, A):
     """A[t] = table[index[start + t]] for t < count: partners side by side, in the first cache.
 
-    table (n, width) and A (count, width) float32, index uint32. The rows `index[start + t +
-    ahead]`, the next row's partners, are fetched into the cache meanwhile.
+    table (n, width) and A (count, width) float32, index uint32.
     """
 
     def codegen(context, builder, signature, args):
-        tt, _, it, _, _, _, at = signature.args
-        table, width, index, start, count, ahead, A = args
+        tt, _, it, _, _, at = signature.args
+        table, width, index, start, count, A = args
         table, index, A = (
             _pointer(context, builder, t, v) for t, v in [(tt, table), (it, index), (at, A)]
         )
@@ -159,41 +186,45 @@ def gather_rows(typing, table, width, index, start, count, ahead, A):
         with cgutils.for_range(builder, count) as loop:
             t = loop.index
             base = _row_offset(builder, index, t, width)
-            fetch = _row_offset(builder, index, builder.add(t, ahead), width)
             to = builder.mul(t, width)
             with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
-                _prefetch(builder, builder.gep(table, [builder.add(fetch, j)]))
                 line = _load_lanes(builder, table, builder.add(base, j))
                 address = builder.gep(A, [builder.add(to, j)])
                 builder.store(line, builder.bitcast(address, _V32.as_pointer()), align=4)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(table, i64, index, i64, i64, i64, A), codegen
+    return types.void(table, i64, index, i64, i64, A), codegen
 
 
 @intrinsic
-def dots(typing, A, width, f, count, m, out):
+def dots(typing, A, width, f, count, m, out, table, index, at):
     """out[t] = A[t, :f] . m[:f] in float64, four rows at a time: count is a multiple of four.
 
     A (count, width) float32, m (width,) float64, out (count,) float64. On the grid of
-    `sweep.quantise` every product and sum here is exact, whatever their order.
+    `sweep.quantise` every product and sum here is exact, whatever their order. Meanwhile the rows
+    index[at], index[at + 1], ... (count / 2 of them) of the table are fetched into the cache.
     """
 
     def codegen(context, builder, signature, args):
-        at, _, _, _, mt, ot = signature.args
-        A, width, f, count, m, out = args
-        A, m, out = (_pointer(context, builder, t, v) for t, v in [(at, A), (mt, m), (ot, out)])
+        a_t, _, _, _, mt, ot, tt, it, _ = signature.args
+        A, width, f, count, m, out, table, index, at = args
+        last = _last(context, builder, it, index)
+        A, m, out, table, index = (
+            _pointer(context, builder, t, v)
+            for t, v in [(a_t, A), (mt, m), (ot, out), (tt, table), (it, index)]
+        )
+        fetch = _fetcher(builder, table, width, index, at, last)
 
         def put(t, sums):
             address = builder.bitcast(builder.gep(out, [t]), sums.type.as_pointer())
             builder.store(sums, address, align=8)
 
-        _for_four_dots(builder, A, width, f, count, m, put)
+        _for_four_dots(builder, A, width, f, count, m, put, fetch)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(A, i64, i64, i64, m, out), codegen
+    return types.void(A, i64, i64, i64, m, out, table, index, i64), codegen
 
 
 @intrinsic
@@ -254,20 +285,24 @@ def fetch_row(typing, table, width, i):
 
 
 @intrinsic
-def change_of_squares(typing, A, width, f, count, m, old, target, w):
+def change_of_squares(typing, A, width, f, count, m, old, target, w, table, index, at):
     """sum_t w_t ((A[t, :f] . m[:f] - target_t)^2 - (old_t - target_t)^2), count a multiple of four.
 
     Written as (new - old)(new + old - 2 target): no digits are lost when the change is small.
-    Rows of A that are zero, with old_t = 0, add nothing. Arrays as in `dots`; w float32.
+    Rows of A that are zero, with old_t = 0, add nothing. Arrays, and rows that are fetched, as in
+    `dots`; w float32.
     """
 
     def codegen(context, builder, signature, args):
-        at, _, _, _, mt, ot, gt, wt = signature.args
-        A, width, f, count, m, old, target, w = args
-        A, m, old, target, w = (
+        a_t, _, _, _, mt, ot, gt, wt, tt, it, _ = signature.args
+        A, width, f, count, m, old, target, w, table, index, at = args
+        last = _last(context, builder, it, index)
+        A, m, old, target, w, table, index = (
             _pointer(context, builder, t, v)
-            for t, v in [(at, A), (mt, m), (ot, old), (gt, target), (wt, w)]
-        )
+            for t, v in [(a_t, A), (mt, m), (ot, old), (gt, target), (wt, w), (tt, table),
+                         (it, index)]
+        )  # fmt: skip
+        fetch = _fetcher(builder, table, width, index, at, last)
         quad = ir.VectorType(_F64, 4)
         total = cgutils.alloca_once_value(builder, ir.Constant(quad, [0.0] * 4))
 
@@ -283,12 +318,12 @@ def change_of_squares(typing, A, width, f, count, m, old, target, w):
             step = builder.fmul(builder.fmul(weight, builder.fsub(new, before)), middle)
             builder.store(builder.fadd(builder.load(total), step), total)
 
-        _for_four_dots(builder, A, width, f, count, m, change)
+        _for_four_dots(builder, A, width, f, count, m, change, fetch)
         lanes = [builder.extract_element(builder.load(total), _I32(q)) for q in range(4)]
         return builder.fadd(builder.fadd(lanes[0], lanes[1]), builder.fadd(lanes[2], lanes[3]))
 
     i64 = types.int64
-    return types.float64(A, i64, i64, i64, m, old, target, w), codegen
+    return types.float64(A, i64, i64, i64, m, old, target, w, table, index, i64), codegen
 
 
 def _gram_rows(rows: int):

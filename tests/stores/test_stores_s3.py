@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import s3fs
+from moto.server import ThreadedMotoServer
 from zarr.core.sync import sync
 
 from evdist import EVCLUS, CredalPartition, FocalSets
@@ -14,13 +16,10 @@ from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.encoding import StoreError, StoreExistsError, StoreNotFoundError
 from evdist.stores.pairs import PairStore, StoredPairs
 
-s3fs = pytest.importorskip("s3fs", reason="needs s3fs, to speak to object storage")
-moto = pytest.importorskip("moto.server", reason="needs moto[server], an S3 server for tests")
-
 
 @pytest.fixture(scope="module")
 def bucket():
-    server = moto.ThreadedMotoServer(port=0, verbose=False)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:
