@@ -22,12 +22,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["NAMES", "SHARED", "XI", "DataSet", "bananas_links", "load", "raw", "reference"]
+__all__ = ["NAMES", "SHARED", "DataSet", "bananas_links", "load", "raw", "reference"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-#: The code behind R's evclust, and behind the tables of the k-CEVCLUS paper, weighs links by
-#: 2 xi / (number of links): four times eq. (11) of that paper, which is our `constraint_weight`.
-XI = 4.0
 #: Random subsets of the two sets that are too large for grids of fits.
 MNIST_OBJECTS, COVTYPE_OBJECTS = 10_000, 20_000
 

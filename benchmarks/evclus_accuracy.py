@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from bounds import Bounds
-from datasets import XI, DataSet, bananas_links, load, raw
+from datasets import DataSet, bananas_links, load, raw
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
@@ -153,7 +153,7 @@ def mean_linked(
         must, cannot = random_links(data.y, links, seed)
         fit = EVCLUS(
             data.n_clusters, n_dissimilarities=len(data.y) - 1, d0=f"q{q}",
-            init=starts[seed % len(sets)], constraint_weight=0.5 * XI, expand_constraints=K,
+            init=starts[seed % len(sets)], constraint_weight=0.5, expand_constraints=K,
             n_jobs=1, random_state=seed,
         ).fit(data.X, must_link=must, cannot_link=cannot)  # fmt: skip
         scores.append(ari(data, fit))
@@ -181,7 +181,7 @@ def linked(
     data: DataSet, q: float, k: int, xi: float, links: tuple[NDArray, NDArray], K: int, seed: int
 ) -> float:
     fit = EVCLUS(
-        data.n_clusters, n_dissimilarities=k, d0=f"q{q}", constraint_weight=xi * XI,
+        data.n_clusters, n_dissimilarities=k, d0=f"q{q}", constraint_weight=xi,
         expand_constraints=K, n_jobs=1, random_state=seed,
     ).fit(data.X, must_link=links[0], cannot_link=links[1])  # fmt: skip
     return ari(data, fit)

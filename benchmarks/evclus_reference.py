@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from bounds import Bounds
-from datasets import XI, load, reference
+from datasets import load, reference
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import adjusted_rand_score
@@ -62,13 +62,13 @@ def protein(bounds: Bounds, seeds: Sequence[int]) -> None:
     bounds.head("protein: n = 213, c = 4, d0 = max, all dissimilarities")
     data, r = load("protein"), reference("kevclus_protein")["full"]
     delta = transformed(data.X, r["d0"])
-    ours: dict[str, Any] = {"n_clusters": 4, "n_dissimilarities": len(data.X) - 1, "metric": "precomputed",
-            "n_jobs": 1}  # fmt: skip
-    fit = EVCLUS(**ours, d0=r["d0"], init=np.array(r["m0"]), random_state=0).fit(data.X)
+    every = len(data.X) - 1
+    ours: dict[str, Any] = {"n_dissimilarities": every, "metric": "precomputed", "n_jobs": 1}
+    fit = EVCLUS(4, **ours, d0=r["d0"], init=np.array(r["m0"]), random_state=0).fit(data.X)
     criterion = stress(fit.credal_partition_, delta)
     bounds.at_most("from R's start: stress", criterion, r["crit_exact"], digits=7)
     bounds.at_least("from R's start: ARI", adjusted_rand_score(data.y, fit.labels_), 0.98)
-    fits = [EVCLUS(**ours, d0="q1.0", random_state=s).fit(data.X) for s in seeds]
+    fits = [EVCLUS(4, **ours, d0="q1.0", random_state=s).fit(data.X) for s in seeds]
     best = min(fits, key=lambda f: f.objective_)
     low = stress(best.credal_partition_, delta)
     bounds.at_most(f"own start, best of {len(fits)}: stress", low, r["crit_exact"], digits=7)
@@ -124,14 +124,14 @@ def iris_links(bounds: Bounds) -> None:
     xi, links = 0.5, len(must) + len(cannot)
 
     def cost(partition: CredalPartition) -> float:
-        # R weighs the links four times as eq. (11) does: 2 xi / links instead of xi / (2 links).
+        # R weighs the links with 2 xi / links, as we do.
         return stress(partition, delta) + 2 * xi / links * link_cost(partition, must, cannot)
 
     for family in ("full", "simple"):
         theirs = CredalPartition(np.array(r[family]["mass"]), getattr(FocalSets, family)(3))
         assert abs(cost(theirs) - r[family]["crit_exact"]) < 1e-9, "not R's criterion"
         fit = EVCLUS(
-            3, n_dissimilarities=len(D) - 1, focal_sets=family, d0=d0, constraint_weight=XI * xi,
+            3, n_dissimilarities=len(D) - 1, focal_sets=family, d0=d0, constraint_weight=xi,
             init=np.array(r[family]["m0"]), random_state=0, n_jobs=1,
         ).fit(data.X, must_link=must, cannot_link=cannot)  # fmt: skip
         bounds.at_most(f"{family}: cost", cost(fit.credal_partition_), r[family]["crit_exact"])

@@ -40,6 +40,7 @@ from .vector import (
     gram_rows_2,
     gram_rows_3,
     gram_rows_4,
+    gram_rows_5,
     gram_rows_6,
     residuals,
     weighted_sum,
@@ -182,7 +183,10 @@ def _gram_rows(A, k, w, chosen, a, count, S):
         if left >= 6:
             gram_rows_6(A, width, k, w, chosen, a, S)
             a += 6
-        elif left >= 4:
+        elif left == 5:
+            gram_rows_5(A, width, k, w, chosen, a, S)
+            a += 5
+        elif left == 4:
             gram_rows_4(A, width, k, w, chosen, a, S)
             a += 4
         elif left == 3:

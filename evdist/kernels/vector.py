@@ -27,6 +27,7 @@ __all__ = [
     "gram_rows_2",
     "gram_rows_3",
     "gram_rows_4",
+    "gram_rows_5",
     "gram_rows_6",
     "padded_width",
     "residuals",
@@ -365,7 +366,7 @@ def _gram_rows(rows: int):
 
 
 gram_rows_1, gram_rows_2, gram_rows_3 = _gram_rows(1), _gram_rows(2), _gram_rows(3)
-gram_rows_4, gram_rows_6 = _gram_rows(4), _gram_rows(6)
+gram_rows_4, gram_rows_5, gram_rows_6 = _gram_rows(4), _gram_rows(5), _gram_rows(6)
 
 
 @intrinsic

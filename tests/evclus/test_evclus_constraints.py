@@ -55,12 +55,12 @@ def honoured(labels, must, cannot) -> float:
 @pytest.mark.parametrize("family", ["simple", "full"])
 @pytest.mark.parametrize("xi", [0.02, 0.05, 0.5, 3.0])
 def test_the_objective_is_stress_plus_penalty(X, links, k, family, xi):
-    """Eq. (11), times the mean of delta^2."""
+    """Eq. (11) with 2 xi / |links|, times the mean of delta^2."""
     model = fit(X, links, n_dissimilarities=k, focal_sets=family, constraint_weight=xi)
     mass, sets = model.credal_partition_.mass, model.credal_partition_.focal_sets
     pairs = kept_pairs(N, k, seed_of(model))
     delta = phi(distances(X, pairs), model.d0_)
-    per_link = xi / (2 * sum(map(len, links)))
+    per_link = 2 * xi / sum(map(len, links))
     penalty = np.mean(delta**2) * per_link * sum(link_costs(mass, sets, *links))
     np.testing.assert_allclose(
         model.objective_, mean_square(mass, sets, pairs, delta) + penalty, rtol=1e-6
@@ -90,7 +90,12 @@ def test_one_kind_of_link_is_enough(X, links):
 def test_the_weight_is_reached_by_a_warm_up(X, links):
     seen: list[str] = []
     fit(X, links, constraint_weight=0.5, callbacks=[lambda news: seen.append(news.stage)])
-    assert list(dict.fromkeys(seen)) == ["fit", "constraints 0.05", "constraints 0.5"]
+    assert list(dict.fromkeys(seen)) == [
+        "fit",
+        "constraints 0.05",
+        "constraints 0.15",
+        "constraints 0.5",
+    ]
     seen.clear()
     fit(X, links, constraint_weight=0.05, callbacks=[lambda news: seen.append(news.stage)])
     assert list(dict.fromkeys(seen)) == ["fit", "constraints 0.05"]

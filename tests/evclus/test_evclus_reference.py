@@ -91,10 +91,10 @@ class TestConstrainedIris:
         X, pairs = iris.iloc[:, :4].to_numpy(), all_pairs(150)
         d0 = float(np.quantile(distances(X, pairs), 0.9))
         xi = 0.5
-        # R weighs the links with 2 xi / (nML + nCL), eq. (11) with xi / 2 (nML + nCL).
+        # R weighs the links with 2 xi / (nML + nCL), as we do.
         model = EVCLUS(
             3, focal_sets=family, n_dissimilarities=149, d0=d0, init=np.array(r["m0"]),
-            constraint_weight=4 * xi, random_state=0,
+            constraint_weight=xi, random_state=0,
         ).fit(X, must_link=must, cannot_link=cannot)  # fmt: skip
         delta = phi(distances(X, pairs), d0)
         sets = model.credal_partition_.focal_sets
