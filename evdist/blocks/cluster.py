@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.problem import Problem
+from evdist.blocks.problem import Problem, whole_cycles
 from evdist.blocks.replica import Replica
 from evdist.kernels.sweep import Block
 
@@ -83,7 +83,9 @@ def _install(token: str, job: str, problem: Problem, mass: NDArray, pieces: Sequ
     return len(pieces)
 
 
-def _step(token: str, number: int, step: int, patches: Sequence[Patch], after: Any) -> Patch:
+def _step(
+    token: str, number: int, step: int, rest: float, patches: Sequence[Patch], after: Any
+) -> Patch:
     """Take over the rows of the last step, then update this worker's rows of this step."""
     held = _held(token, number)
     _apply(held, patches)
@@ -92,7 +94,7 @@ def _step(token: str, number: int, step: int, patches: Sequence[Patch], after: A
 
     def update(item: tuple[int, NDArray[np.int64]]) -> tuple[int, NDArray[np.float32]]:
         q, rows = item
-        held.replica.update(held.blocks[q], rows, held.change[q])
+        held.replica.update(held.blocks[q], rows, held.change[q], rest)
         lo, hi = plan.pieces[q]
         return lo, held.replica.mass[lo:hi]
 
@@ -193,9 +195,10 @@ class ClusterExecutor:
         self.problem = problem
         self._client = client
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
-        self._restore_every = restore_every
+        self._restore_every = whole_cycles(restore_every)
         self._point = np.ascontiguousarray(mass, dtype=np.float32)
-        self._since = 0
+        #: What rested in each sweep since the restore point, to do them again.
+        self._since: list[float] = []
         self._problem: Future | None = None
         self._install()
 
@@ -268,19 +271,26 @@ class ClusterExecutor:
         again = self._since
         for _ in range(_ATTEMPTS):
             self._install()
-            self._since = 0
-            if all(self._sweep_once() is not None for _ in range(again)):
+            self._since = []
+            if all(self._sweep_once(rest) is not None for rest in again):
                 return
         raise WorkersLostError("Workers are lost faster than sweeps can be done again.")
 
     # -- the sweeps
-    def _sweep_once(self) -> float | None:
+    def _sweep_once(self, rest: float) -> float | None:
         every: list[Future] = []
         for step in range(len(self.problem.plan.steps)):
             patches = self._patches
             results = {
                 w: self._submit(
-                    _step, self._token, self._number, step, patches, self._last.get(w), worker=w
+                    _step,
+                    self._token,
+                    self._number,
+                    step,
+                    rest,
+                    patches,
+                    self._last.get(w),
+                    worker=w,
                 )
                 for w in self._owners
             }
@@ -297,7 +307,7 @@ class ClusterExecutor:
         found: dict[int, float] = {}
         for part in self._client.gather(sums):
             found.update(part)
-        self._since += 1
+        self._since.append(rest)
         return math.fsum(found[q] for q in sorted(found))
 
     def _bundled(self, patches: list[Future]) -> list[Future]:
@@ -307,12 +317,15 @@ class ClusterExecutor:
             patches = [self._client.submit(_bundle, g, pure=False) for g in groups]
         return patches
 
-    def sweep(self) -> float:
-        """One pass over all rows. Returns the change of the sum over pairs, zero or negative."""
-        fall = self._recovering(self._sweep_once)
-        if self._since >= self._restore_every:
+    def sweep(self, rest: float = 0.0) -> float:
+        """One pass over all rows but those that last brought less than `rest`.
+
+        Returns the change of the sum over pairs, zero or negative.
+        """
+        fall = self._recovering(lambda: self._sweep_once(rest))
+        if len(self._since) >= self._restore_every:
             self._point = self.masses()
-            self._since = 0
+            self._since = []
         return fall
 
     def objective(self) -> tuple[float, float]:

@@ -51,14 +51,17 @@ class LocalExecutor:
             return [np.concatenate(steps)]
         return steps
 
-    def sweep(self) -> float:
-        """One pass over all rows. Returns the change of the sum over pairs, zero or negative."""
+    def sweep(self, rest: float = 0.0) -> float:
+        """One pass over all rows but those that last brought less than `rest`.
+
+        Returns the change of the sum over pairs, zero or negative.
+        """
         for rows in self._steps:
             if self._pool is None or len(rows) < 2 * _MIN_ROWS_PER_THREAD or len(self._steps) == 1:
-                self._replica.update(self._block, rows, self._change)
+                self._replica.update(self._block, rows, self._change, rest)
                 continue
             parts = np.array_split(rows, self._n_threads)
-            jobs = [self._pool.submit(self._replica.update, self._block, p, self._change)
+            jobs = [self._pool.submit(self._replica.update, self._block, p, self._change, rest)
                     for p in parts]  # fmt: skip
             for job in jobs:
                 job.result()

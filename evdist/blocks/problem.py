@@ -23,11 +23,23 @@ from evdist.belief import FocalSets
 from evdist.kernels.sweep import Block, Links, no_links
 from evdist.kernels.vector import padded_width
 
-__all__ = ["PIECE_ROWS", "MemoryPairs", "Pairs", "Plan", "Problem", "conflict_projection"]
+__all__ = [
+    "CYCLE",
+    "PIECE_ROWS",
+    "MemoryPairs",
+    "Pairs",
+    "Plan",
+    "Problem",
+    "conflict_projection",
+    "whole_cycles",
+]
 
 #: Rows of a piece at most. Pieces come from n alone, never from the number of workers, so sums
 #: over pieces have the same bits everywhere.
 PIECE_ROWS = 2048
+#: Every so many sweeps all rows are visited; in between, rows that bring nothing may rest. A fit
+#: that is taken up again at a multiple of it goes on with the same bits.
+CYCLE = 4
 
 
 class Pairs(Protocol):
@@ -136,6 +148,11 @@ class Problem:
     @property
     def all_links(self) -> Links:
         return no_links(len(self.focal_sets)) if self.links is None else self.links
+
+
+def whole_cycles(sweeps: int) -> int:
+    """The next multiple of CYCLE: when a fit may be put down to be taken up with the same bits."""
+    return -(-sweeps // CYCLE) * CYCLE
 
 
 def conflict_projection(focal_sets: FocalSets) -> NDArray[np.float32]:

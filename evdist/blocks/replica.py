@@ -38,10 +38,14 @@ class Replica:
         self.table = aligned_zeros(P.shape[0] * problem.n, P.shape[2])
         project_rows(self.mass, P, self.table, 0, problem.n)
 
-    def update(self, block: Block, rows: NDArray[np.int64], change: NDArray[np.float64]) -> None:
+    def update(
+        self, block: Block, rows: NDArray[np.int64], change: NDArray[np.float64], rest: float
+    ) -> None:
         """Minimise over `rows` of `block`; `change` (rows of the block,) receives the gains."""
         p = self.problem
-        update_rows(self.mass, self.table, p.projection, block, p.weight, p.all_links, rows, change)
+        update_rows(
+            self.mass, self.table, p.projection, block, p.weight, p.all_links, rows, change, rest
+        )
 
     def patch(self, lo: int, mass: NDArray[np.float32]) -> None:
         """Take over rows lo, lo + 1, ... that another process has updated."""

@@ -98,7 +98,7 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
         on where it stopped, with the same bits; it needs a random_state. With a client, all
         workers must reach the folder.
     checkpoint_every : int, default=5
-        Sweeps between checkpoints.
+        Sweeps between checkpoints, rounded up to a multiple of 4.
     callbacks : sequence of callables, default=()
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left): `ProgressBar()`, `LogProgress()`, or any function.

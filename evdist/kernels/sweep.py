@@ -249,12 +249,12 @@ def _add_link_terms(M, links, i, g, f):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def update_rows(M, table, P, block, weight, links, rows, change):
+def update_rows(M, table, P, block, weight, links, rows, change, rest=0.0):
     """Minimise the objective over each of the given rows of a block in turn, the others fixed.
 
     Rows of one colour share no pair and no link, so any split of them over threads or workers
     gives the same bits. `change[i - row0]` receives the exact change of the objective, zero or
-    negative, that row i brought.
+    negative, that row i brought. A row that last brought less than `rest` is left alone.
     """
     n, f = M.shape
     width = table.shape[1]
@@ -263,6 +263,9 @@ def update_rows(M, table, P, block, weight, links, rows, change):
     u = np.zeros(f)
     for i in rows:
         row = i - row0
+        if -change[row] < rest:
+            change[row] = 0.0
+            continue
         start, k = first[row], degree[row]
         k4 = _up_to_four(k)
         for j in range(f):

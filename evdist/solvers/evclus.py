@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, contour, mutual_neighbour_pairs
-from evdist.blocks.problem import Pairs, Plan, Problem
+from evdist.blocks.problem import Pairs, Plan, Problem, whole_cycles
 from evdist.constraints import late_rows, link_table
 from evdist.solvers.irqp import Progress, Solution, State, Stop, minimise
 from evdist.solvers.sampling import (
@@ -180,7 +180,9 @@ class _Solver:
         executor = self.site.executor(problem, mass)
 
         def save(now: State, last: bool) -> None:
-            due = last or now.sweep % self.site.checkpoint_every == 0
+            # Whoever stops at max_iter may go on later: from a whole cycle, with the same bits.
+            done = last and now.error < self.stop.tol
+            due = done or now.sweep % whole_cycles(self.site.checkpoint_every) == 0
             fresh = state is None or now.sweep > state.sweep
             if keep is not None and due and fresh:
                 keep.save(executor.masses(), vars(now), parts)

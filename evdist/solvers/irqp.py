@@ -21,9 +21,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.problem import Problem
+from evdist.blocks.problem import CYCLE, Problem
 
 __all__ = ["Executor", "Progress", "Solution", "Stop", "iterate", "minimise"]
+
+
+#: A row rests when it last gained less than this share of what the stopping rule can see.
+REST = 0.1
 
 
 class Executor(Protocol):
@@ -31,7 +35,7 @@ class Executor(Protocol):
 
     problem: Problem
 
-    def sweep(self) -> float: ...
+    def sweep(self, rest: float = 0.0) -> float: ...
 
     def objective(self) -> tuple[float, float]: ...
 
@@ -97,13 +101,19 @@ def iterate(
     """Sweep until `stop`; yields the state after each sweep (and the first, before any).
 
     `scale` turns sums over pairs into the objective: one over the total weight of the pairs.
+
+    Near the end most rows bring nothing. Between two full sweeps, CYCLE apart, a row rests whose
+    last gain was so small that all of them together could not move the stopping rule.
     """
     if state is None:
         state = State(0, 1.0, [sum(executor.objective()) * scale])
         yield state
+    first = state.sweep
     while state.sweep < stop.max_iter and state.error >= stop.tol:
         before = state.history[-1]
-        now = max(before + executor.sweep() * scale, 0.0)
+        every_row = state.sweep % CYCLE == 0 or state.sweep == first
+        rest = 0.0 if every_row else REST * stop.tol * before / (scale * executor.problem.n)
+        now = max(before + executor.sweep(rest) * scale, 0.0)
         error = stop.update(state.error, before, now)
         state = State(state.sweep + 1, error, [*state.history, now])
         yield state

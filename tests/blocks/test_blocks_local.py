@@ -50,7 +50,9 @@ def test_rows_are_updated_as_if_one_after_the_other():
         for step in range(len(problem.plan.steps)):
             for _, rows in problem.plan.rows(step):
                 for row in rows[::-1]:  # in any order within a step
-                    executor._replica.update(executor._block, np.array([row]), executor._change)
+                    executor._replica.update(
+                        executor._block, np.array([row]), executor._change, 0.0
+                    )
         np.testing.assert_array_equal(executor.masses(), together)
 
 

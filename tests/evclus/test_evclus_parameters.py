@@ -186,10 +186,9 @@ def test_a_smaller_tolerance_sweeps_longer(X):
     assert tight.converged_
     assert loose.n_iter_ < tight.n_iter_
     assert tight.objective_ < loose.objective_
-    # The same sweeps, seen for longer; the last value is computed afresh.
-    n = loose.n_iter_
-    assert tight.history_[:n] == loose.history_[:n]
-    np.testing.assert_allclose(tight.history_[n], loose.history_[n], rtol=1e-9)
+    # The same sweeps, seen for longer, but for rows that rest: their gains are below the tolerance.
+    n = loose.n_iter_ + 1
+    np.testing.assert_allclose(tight.history_[:n], loose.history_, rtol=loose.tol)
 
 
 # ---------------------------------------------------------------------- d0

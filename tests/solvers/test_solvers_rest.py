@@ -1,0 +1,63 @@
+"""Rows that bring nothing may rest between two full sweeps, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from evdist import EVCLUS
+from evdist.belief import FocalSets
+from evdist.blocks.local import LocalExecutor
+from evdist.blocks.problem import CYCLE, Plan, Problem, whole_cycles
+from evdist.solvers import irqp
+from evdist.solvers.sampling import draw_layout, pair_quantile, sample_pairs
+from evdist.sources import AttributeSource
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return make_blobs(1500, centers=4, cluster_std=1.5, random_state=3)[0]
+
+
+def executor(X: np.ndarray) -> LocalExecutor:
+    source, layout = AttributeSource.of(X, "euclidean"), draw_layout(len(X), 40, 0)
+    pairs = sample_pairs(source, layout, pair_quantile(source, 0.6, 0))
+    sets = FocalSets.simple(4)
+    mass = np.random.default_rng(0).dirichlet(np.ones(len(sets)), len(X))
+    return LocalExecutor(Problem(sets, pairs, Plan.of(layout.bounds)), mass)
+
+
+def test_rows_that_gained_less_are_left_alone_and_the_others_are_not(X):
+    run = executor(X)
+    for _ in range(4):
+        run.sweep()
+    gains = -run._change.copy()
+    before = run.masses().copy()
+    threshold = float(np.median(gains))
+    fall = run.sweep(threshold)
+    moved = (run.masses() != before).any(axis=1)
+    assert not moved[gains < threshold].any()
+    assert moved[gains >= threshold].mean() > 0.9
+    assert fall < 0
+
+
+def test_without_a_threshold_every_row_is_visited(X):
+    run = executor(X)
+    run.sweep(np.inf)  # nothing has gained anything yet: all rest
+    assert run.sweep(np.inf) == 0.0
+    assert run.sweep() < 0
+
+
+def test_the_answer_is_that_of_full_sweeps_up_to_the_tolerance(X, monkeypatch):
+    lazy = EVCLUS(4, d0="q0.6", random_state=0).fit(X)
+    monkeypatch.setattr(irqp, "REST", 0.0)
+    full = EVCLUS(4, d0="q0.6", random_state=0).fit(X)
+    np.testing.assert_allclose(lazy.objective_, full.objective_, rtol=lazy.tol)
+    assert adjusted_rand_score(lazy.labels_, full.labels_) > 0.99
+    assert (np.diff(lazy.history_) <= 0).all()
+
+
+def test_checkpoints_fall_on_whole_cycles():
+    assert [whole_cycles(n) for n in (1, CYCLE, CYCLE + 1)] == [CYCLE, CYCLE, 2 * CYCLE]
