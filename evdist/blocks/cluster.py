@@ -199,7 +199,6 @@ class ClusterExecutor:
         self._point = np.ascontiguousarray(mass, dtype=np.float32)
         #: What rested in each sweep since the restore point, to do them again.
         self._since: list[float] = []
-        self._problem: Future | None = None
         self._install()
 
     # -- placing the work
@@ -278,7 +277,6 @@ class ClusterExecutor:
 
     # -- the sweeps
     def _sweep_once(self, rest: float) -> float | None:
-        every: list[Future] = []
         for step in range(len(self.problem.plan.steps)):
             patches = self._patches
             results = {
@@ -297,7 +295,6 @@ class ClusterExecutor:
             self._last = results
             self._patches = self._bundled(list(results.values()))
             self._number += 1
-            every += results.values()
         sums = [
             self._submit(_changes, self._token, self._number, self._last[w], worker=w)
             for w in self._owners
