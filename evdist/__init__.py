@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the same names as in _PUBLIC, for type checkers and editors
     from evdist.belief import FocalSets as FocalSets
     from evdist.constraints import expand_constraints as expand_constraints
     from evdist.constraints import propose_links as propose_links
-    from evdist.estimators import EVCLUS as EVCLUS
+    from evdist.estimators.evclus import EVCLUS as EVCLUS
     from evdist.partition import CredalPartition as CredalPartition
 
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 #: Public name -> the module it is taken from. A submodule stands under its own name.
 _PUBLIC = {
     "CredalPartition": "evdist.partition",
-    "EVCLUS": "evdist.estimators",
+    "EVCLUS": "evdist.estimators.evclus",
     "FocalSets": "evdist.belief",
     "expand_constraints": "evdist.constraints",
     "metrics": "evdist.metrics",

@@ -1,5 +1,1 @@
-"""The scikit-learn face of evdist."""
-
-from evdist.estimators.evclus import EVCLUS
-
-__all__ = ["EVCLUS"]
+"""The scikit-learn face of evdist, one module per estimator; `evdist.NAME` imports them lazily."""

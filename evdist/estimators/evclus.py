@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evdist.belief import FocalSets, conflict
 from evdist.blocks.local import thread_count
 from evdist.constraints import check_links, expand_constraints
-from evdist.estimators.inputs import (
-    is_pair_list,
-    load,
-    make_source,
-    refuse_bad_values,
-    refuse_text,
+from evdist.estimators.base import CredalClusterer
+from evdist.estimators.checks import (
+    at_most_objects,
+    focal_family,
+    integer,
+    non_negative,
+    weights,
 )
-from evdist.estimators.progress import SweepCallbacks
-from evdist.estimators.saved import SavedModel
+from evdist.estimators.inputs import is_pair_list, load, make_source
+from evdist.estimators.saved import same_part
 from evdist.partition import CredalPartition
 from evdist.partition.rows import is_dask, map_rows
 from evdist.solvers.evclus import Constraints, Fit, Settings, first_focal_sets, fit_evclus, widen
@@ -35,8 +32,11 @@ from evdist.solvers.irqp import Progress, Stop
 from evdist.solvers.kept import some_pairs
 from evdist.solvers.memory import check_disk, check_memory
 from evdist.solvers.sites import ClusterSite, LocalSite, Site
-from evdist.solvers.start import place
-from evdist.sources import PairList, Source
+from evdist.solvers.start import Landmarks, place
+from evdist.solvers.stored import load_kept, load_landmarks, save_kept, save_landmarks
+from evdist.sources import AttributeSource, PairList, Source
+from evdist.stores.encoding import StoreError
+from evdist.stores.paths import Url, address, join
 
 __all__ = ["EVCLUS"]
 
@@ -44,7 +44,7 @@ _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
 
 
-class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
+class EVCLUS(CredalClusterer):
     """Evidential clustering of attributes or dissimilarities, linear in the number of objects.
 
     Every object gets a mass function over sets of clusters such that the conflict between the
@@ -196,7 +196,7 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
         X, data = self._source(X)
         settings = self._settings(data, seed)
         constraints = self._constraints(X, data, must_link, cannot_link)
-        weight = _weights(sample_weight, data.n)
+        weight = weights(sample_weight, data.n)
         check_memory(data, settings, client)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
@@ -225,11 +225,7 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
         if callable(self.metric):
             X = X if hasattr(X, "shape") else np.asarray(X)
             return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
-        if isinstance(X, pd.DataFrame):
-            refuse_text(X, "X")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **check)
-        refuse_bad_values(X)
-        return X
+        return super()._table(X, **check)
 
     def _constraints(
         self, X: Any, data: Source | PairList, must_link: Any, cannot_link: Any
@@ -246,24 +242,20 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
 
     def _settings(self, data: Source | PairList, seed: int) -> Settings:
         n = data.n
-        _integer("n_clusters", self.n_clusters, 1)
+        integer("n_clusters", self.n_clusters, 1)
         for name, least in (("n_dissimilarities", 1), ("pair_neighbours", 1), ("n_init", 1),
                             ("max_iter", 1), ("checkpoint_every", 1)):  # fmt: skip
-            _integer(name, getattr(self, name), least)
-        _integer("expand_constraints", self.expand_constraints, 0)
+            integer(name, getattr(self, name), least)
+        integer("expand_constraints", self.expand_constraints, 0)
         for name in ("tol", "constraint_weight"):
-            _non_negative(name, getattr(self, name))
+            non_negative(name, getattr(self, name))
         self._check_callbacks()
         if self.checkpoint is not None and self.random_state is None:
             raise ValueError(
                 "checkpoint needs a random_state, such as random_state=0: without it the same "
                 "call draws other pairs and cannot go on."
             )
-        if self.n_clusters > n:
-            raise ValueError(
-                f"n_clusters must be at most the number of objects, got {self.n_clusters} clusters "
-                f"for n_samples={n}."
-            )
+        at_most_objects(self.n_clusters, n)
         return Settings(
             n_clusters=int(self.n_clusters),
             k=min(int(self.n_dissimilarities), n - 1),
@@ -278,18 +270,7 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
         )
 
     def _family(self) -> FocalSets | str:
-        if isinstance(self.focal_sets, FocalSets):
-            if self.focal_sets.n_clusters != self.n_clusters:
-                raise ValueError(
-                    f"focal_sets are over {self.focal_sets.n_clusters} clusters, but n_clusters "
-                    f"is {self.n_clusters}."
-                )
-            return self.focal_sets
-        if self.focal_sets not in _FAMILIES:
-            raise ValueError(
-                f"focal_sets must be a FocalSets or one of {_FAMILIES}, got {self.focal_sets!r}."
-            )
-        return self.focal_sets
+        return focal_family(self.focal_sets, self.n_clusters, _FAMILIES)
 
     def _initial(self, data: Source | PairList) -> str | NDArray:
         init, listed = self.init, isinstance(data, PairList)
@@ -319,25 +300,59 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
         return widen(np.asarray(partition.mass), given, sets)
 
     def _take(self, fit: Fit) -> Self:
-        self.credal_partition_ = CredalPartition(fit.mass, fit.focal_sets)
-        self.labels_ = self.credal_partition_.labels()
-        self.objective_ = fit.solution.objective
-        self.history_ = fit.solution.history
-        self.n_iter_ = fit.solution.n_iter
-        self.converged_ = fit.solution.converged
         self.d0_ = fit.d0
         self.d0_curve_ = fit.d0_curve
         self._landmarks = fit.landmarks
-        self._folder = None
         self._kept = some_pairs(fit.pairs, fit.order)
-        if not self.converged_:
-            warnings.warn(
-                f"EVCLUS did not converge in max_iter={self.max_iter} sweeps; raise max_iter or "
-                "tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        solution = fit.solution
+        self._finish(
+            CredalPartition(fit.mass, fit.focal_sets), solution.history, solution.converged,
+            sweeps="sweeps",
+        )  # fmt: skip
         return self
+
+    # ------------------------------------------------------------------ on disk
+    @classmethod
+    def load(cls, url: Url, *, metric: Callable | None = None) -> Self:
+        """The fitted model that :meth:`save` wrote; it predicts the same bits.
+
+        Its masses stay where they are and are read when they are needed; :meth:`append` adds to
+        them there. `metric` is the function that a model with a callable metric was fitted with:
+        of such a metric only the rows it compares are saved.
+        """
+        return cls._load(address(url), {} if metric is None else {"metric": metric})
+
+    def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:
+        landmarks = None
+        if self._landmarks is not None:
+            landmarks = save_landmarks(join(url, "landmarks.zarr"), self._landmarks)
+        kept = save_kept(join(url, "kept.zarr"), self._kept)
+        curve = [[float(q), float(value)] for q, value in self.d0_curve_]
+        return {"d0": float(self.d0_), "d0_curve": curve}, {"landmarks": landmarks, "kept": kept}
+
+    def _load_parts(self, url: str, fitted: dict[str, Any], parts: Mapping[str, Any]) -> None:
+        self.d0_ = float(fitted["d0"])
+        self.d0_curve_ = [(float(q), float(value)) for q, value in fitted["d0_curve"]]
+        self._landmarks = None
+        if parts["landmarks"] is not None:
+            given = self.metric if callable(self.metric) else None
+            self._landmarks, mark = load_landmarks(join(url, "landmarks.zarr"), given)
+            same_part(url, "landmarks", mark, parts)
+            self._check_landmarks(self._landmarks)
+        self._kept, mark = load_kept(join(url, "kept.zarr"))
+        same_part(url, "kept", mark, parts)
+
+    def _check_landmarks(self, landmarks: Landmarks) -> None:
+        """They belong to these masses and these features."""
+        cure = "Save the model again."
+        if landmarks.focal_sets != self.credal_partition_.focal_sets:
+            raise StoreError(f"masses.zarr has other focal sets than landmarks.zarr. {cure}")
+        source = landmarks.source
+        width = len(source.metric.centre) if isinstance(source, AttributeSource) else None
+        if width is not None and width != self.n_features_in_:
+            raise StoreError(
+                f"landmarks.zarr has {width} features, the model {self.n_features_in_}. {cure}"
+            )
 
     # ------------------------------------------------------------------ new objects
     def predict_mass(self, X: Any) -> Any:
@@ -369,11 +384,6 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
     def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
         return self.predict_mass(rows)
 
-    def predict(self, X: Any) -> Any:
-        """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""
-        mass = self.predict_mass(X)
-        return CredalPartition(mass, self.credal_partition_.focal_sets).labels()
-
     def shepard_pairs(self) -> tuple[NDArray[np.float32], NDArray[np.floating]]:
         """Dissimilarities and conflicts of kept pairs, for :func:`evdist.plot.shepard`.
 
@@ -399,16 +409,6 @@ class EVCLUS(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
         return tags
 
 
-def _integer(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-
-
-def _non_negative(name: str, value: Any) -> None:
-    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
-
-
 def _checked_d0(d0: Any) -> float | str:
     if isinstance(d0, str):
         if d0 == "auto":
@@ -424,19 +424,3 @@ def _checked_d0(d0: Any) -> float | str:
     raise ValueError(
         f'd0 must be a positive number, a quantile such as "q0.9", or "auto", got {d0!r}.'
     )
-
-
-def _weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float32] | None:
-    if sample_weight is None:
-        return None
-    w = np.asarray(sample_weight, dtype=float)
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {w.shape}.")
-    bad = ~np.isfinite(w) | (w <= 0)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"sample_weight must be above zero and finite, but object {row} has {w[row]}. Leave "
-            "out objects that should not count."
-        )
-    return (w / w.mean()).astype(np.float32)

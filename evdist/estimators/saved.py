@@ -2,20 +2,19 @@
 
 ```
 FOLDER/
-  landmarks.zarr   what new objects are placed against (`evdist.solvers.stored`)
-  kept.zarr        the pairs that `shepard_pairs` shows
+  NAME.zarr        the estimator's own stores; most have one, "state", of a few arrays
   masses.zarr      the credal partition, as `CredalPartition.save` writes it; it may grow
-  model.json       {"evdist": "model", "version": 1, "estimator", "library", "parameters",
-                   "fitted", "landmarks", "kept", "seal"}, written last: with it the model is whole
+  model.json       {"evdist": "model", "version": 2, "estimator", "library", "parameters",
+                   "fitted", "parts", "seal"}, written last: with it the model is whole
 ```
-``landmarks`` and ``kept`` are the seals of those stores. Of the parameters only those are there
-that JSON can write.
+``parts`` holds the seals of the estimator's stores. Of the parameters only those are there that
+JSON can write.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any, Self
@@ -28,10 +27,7 @@ from evdist import __version__
 from evdist.belief import FocalSets
 from evdist.estimators.inputs import row_blocks
 from evdist.partition import CredalPartition, io
-from evdist.solvers.kept import SomePairs
-from evdist.solvers.start import Landmarks
-from evdist.solvers.stored import load_kept, load_landmarks, save_kept, save_landmarks
-from evdist.sources import AttributeSource
+from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import (
     StoreError,
     StoreExistsError,
@@ -54,40 +50,59 @@ from evdist.stores.paths import (
     sync,
 )
 
-__all__ = ["SavedModel"]
+__all__ = ["SavedModel", "same_part"]
 
-KIND, VERSION = "model", 1
-_SEALED = ("evdist", "version", "estimator", "library", "parameters", "fitted", "landmarks", "kept")
+KIND, VERSION = "model", 2
+STATE = "model state"
+_SEALED = ("evdist", "version", "estimator", "library", "parameters", "fitted", "parts")
 _CURE = "Save the model again; to change a parameter, load it and call set_params."
 
 
 class SavedModel:
-    """Saves and loads a fitted EVCLUS, and appends objects to it wherever its partition lies."""
+    """Saves and loads a fitted estimator, and appends objects wherever its partition lies.
+
+    An estimator tells by `_state` what it has fitted beside the attributes that all have, and takes
+    it back by `_set_state`. One with stores of its own writes and reads them by `_save_parts` and
+    `_load_parts` instead.
+    """
 
     credal_partition_: CredalPartition
     labels_: NDArray[np.int64]
-    predict_mass: Callable[[Any], NDArray[np.float32]]
+    predict_mass: Callable[[Any], Any]
     get_params: Callable[..., dict[str, Any]]
-    _landmarks: Landmarks | None
-    _kept: SomePairs
     #: Where the partition lies; None when it is in memory.
     _folder: str | None
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        """What this estimator has fitted: values that JSON can write, and (small) arrays."""
+        return {}, {}
+
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        """Take what :meth:`_state` gave."""
+
+    def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:
+        """Write this estimator's stores: what it has fitted, and the seal of each store."""
+        values, arrays = self._state()
+        return values, {"state": write_arrays(join(url, "state.zarr"), STATE, 1, {}, arrays)}
+
+    def _load_parts(self, url: str, fitted: dict[str, Any], parts: Mapping[str, Any]) -> None:
+        """Read what :meth:`_save_parts` wrote; the partition and what all have is there already."""
+        store = join(url, "state.zarr")
+        attributes, arrays = read_arrays(store, STATE, 1, what="state of a model", cure=_CURE)
+        same_part(url, "state", attributes["seal"], parts)
+        self._set_state(fitted, arrays)
 
     def save(self, url: Url) -> None:
         """Write the fitted model to a new folder, a path or any fsspec URL; no pickle is involved.
 
-        Parameters that JSON cannot write (`callbacks`, masses given as `init`, a RandomState) are
-        left out and have their defaults after loading. Of a callable metric only the rows it
-        compares are saved: :meth:`load` needs the function again.
+        Parameters that JSON cannot write (`callbacks`, masses given as `init`, a RandomState, a
+        function) are left out and have their defaults after loading.
         """
         check_is_fitted(self, "credal_partition_")
         url = address(url)
         if children(url):
             raise StoreExistsError(f"{url} exists already. Remove it, or save under another name.")
-        landmarks = None
-        if self._landmarks is not None:
-            landmarks = save_landmarks(join(url, "landmarks.zarr"), self._landmarks)
-        kept = save_kept(join(url, "kept.zarr"), self._kept)
+        values, parts = self._save_parts(url)
         self.credal_partition_.save(join(url, "masses.zarr"))
         sync(url)
         model = {
@@ -96,37 +111,34 @@ class SavedModel:
             "estimator": type(self).__name__,
             "library": __version__,
             "parameters": _written(self.get_params(deep=False)),
-            "fitted": _fitted(self),
-            "landmarks": landmarks,
-            "kept": kept,
+            "fitted": {**_fitted(self), **values},
+            "parts": parts,
         }
         content = json.dumps(seal(model), indent=1, allow_nan=False)
         replace_bytes(join(url, "model.json"), content.encode())
 
     @classmethod
-    def load(cls, url: Url, *, metric: Callable | None = None) -> Self:
+    def load(cls, url: Url) -> Self:
         """The fitted model that :meth:`save` wrote; it predicts the same bits.
 
         Its masses stay where they are and are read when they are needed; :meth:`append` adds to
-        them there. `metric` is the function that a model with a callable metric was fitted with.
+        them there.
         """
-        url = address(url)
+        return cls._load(address(url), {})
+
+    @classmethod
+    def _load(cls, url: str, parameters: Mapping[str, Any]) -> Self:
+        """As :meth:`load`, with `parameters` that could not be saved."""
         found = _model(url, cls.__name__)
         partition = CredalPartition.load(join(url, "masses.zarr"))
-        landmarks = None
-        if found["landmarks"] is not None:
-            landmarks, mark = load_landmarks(join(url, "landmarks.zarr"), metric)
-            _same(url, "landmarks", mark, found)
-        kept, mark = load_kept(join(url, "kept.zarr"))
-        _same(url, "kept", mark, found)
         with as_written(join(url, "model.json"), _CURE):
-            model = cls(**_read(found["parameters"]))
-            if metric is not None:
-                model.metric = metric  # type: ignore[attr-defined]
-            _take(model, found["fitted"])
-            _check(model, partition, landmarks, found["fitted"]["n_objects"])
-        model._landmarks, model._kept, model._folder = landmarks, kept, url
-        model.credal_partition_, model.labels_ = partition, partition.labels()
+            model = cls(**{**_read(found["parameters"]), **parameters})
+            fitted = found["fitted"]
+            _take(model, fitted)
+            _check(partition, fitted["n_objects"])
+            model.credal_partition_, model._folder = partition, url
+            model._load_parts(url, fitted, dict(found["parts"]))
+        model.labels_ = partition.labels()
         return model
 
     def append(self, X: Any) -> Self:
@@ -195,8 +207,9 @@ def _model(url: str, estimator: str) -> dict[str, Any]:
     return model
 
 
-def _same(url: str, name: str, mark: str, model: dict[str, Any]) -> None:
-    if mark != model[name]:
+def same_part(url: str, name: str, mark: str, parts: Mapping[str, Any]) -> None:
+    """The store of that name is the one that the model was saved with."""
+    if mark != parts.get(name):
         raise StoreError(f"{join(url, name)}.zarr is that of another model. {_CURE}")
 
 
@@ -216,7 +229,15 @@ def _written(parameters: dict[str, Any]) -> dict[str, Any]:
             out[name] = value.item()
         elif value is None or isinstance(value, bool | int | float | str):
             out[name] = value
+        elif _is_series(value):
+            out[name] = list(value)
     return out
+
+
+def _is_series(value: Any) -> bool:
+    """A few numbers or words, such as the sizes of layers."""
+    known = isinstance(value, tuple | list) and len(value) > 0
+    return known and all(isinstance(item, int | float | str) for item in value)
 
 
 def _read(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -234,8 +255,6 @@ def _fitted(model: Any) -> dict[str, Any]:
         "history": [float(value) for value in model.history_],
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
-        "d0": float(model.d0_),
-        "d0_curve": [[float(q), float(value)] for q, value in model.d0_curve_],
         "n_objects": model.credal_partition_.n_objects,
         # A list of pairs has no features.
         "n_features_in": getattr(model, "n_features_in_", None),
@@ -248,30 +267,15 @@ def _take(model: Any, fitted: dict[str, Any]) -> None:
     model.history_ = [float(value) for value in fitted["history"]]
     model.n_iter_ = int(fitted["n_iter"])
     model.converged_ = bool(fitted["converged"])
-    model.d0_ = float(fitted["d0"])
-    model.d0_curve_ = [(float(q), float(value)) for q, value in fitted["d0_curve"]]
     if fitted["n_features_in"] is not None:
         model.n_features_in_ = int(fitted["n_features_in"])
     if fitted["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
 
 
-def _check(
-    model: Any, partition: CredalPartition, landmarks: Landmarks | None, n_objects: int
-) -> None:
-    """The parts belong together."""
+def _check(partition: CredalPartition, n_objects: int) -> None:
     if partition.n_objects < n_objects:
         raise StoreError(
             f"masses.zarr has {partition.n_objects} objects, the model was saved with {n_objects}. "
             f"{_CURE}"
-        )
-    if landmarks is None:
-        return
-    if landmarks.focal_sets != partition.focal_sets:
-        raise StoreError(f"masses.zarr has other focal sets than landmarks.zarr. {_CURE}")
-    source = landmarks.source
-    width = len(source.metric.centre) if isinstance(source, AttributeSource) else None
-    if width is not None and width != model.n_features_in_:
-        raise StoreError(
-            f"landmarks.zarr has {width} features, the model {model.n_features_in_}. {_CURE}"
         )

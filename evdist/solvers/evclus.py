@@ -105,7 +105,7 @@ def fit_evclus(
     settings: Settings,
     *,
     constraints: Constraints,
-    weight: NDArray[np.float32] | None = None,
+    weight: NDArray | None = None,
     site: Site,
     report: Callable[[Progress], None] | None = None,
 ) -> Fit:

@@ -1,0 +1,77 @@
+"""What every estimator of a credal partition does alike: read X, keep the answer, predict."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from evdist.estimators.inputs import load, refuse_bad_values, refuse_text
+from evdist.estimators.progress import SweepCallbacks
+from evdist.estimators.saved import SavedModel
+from evdist.partition import CredalPartition
+
+__all__ = ["CredalClusterer"]
+
+
+class CredalClusterer(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
+    """Base of the clusterers.
+
+    A subclass has the parameters `max_iter` and `callbacks`, calls `_table` on what it was given,
+    `_reporting` around its iterations and `_finish` with what they gave. One that places new
+    objects has `predict_mass`; what it needs for that, and what else it has fitted, it tells by
+    `_state` and takes back by `_set_state` (see `SavedModel`).
+    """
+
+    objective_: float
+    history_: list[float]
+    n_iter_: int
+    converged_: bool
+
+    def _table(self, X: Any, **check: Any) -> NDArray:
+        """X (array, frame, lazy array or path) as finite numbers, (n, d) float32 or float64."""
+        X = load(X)
+        if isinstance(X, pd.DataFrame):
+            refuse_text(X, "X")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **check)
+        refuse_bad_values(X)
+        return X
+
+    def _finish(
+        self,
+        partition: CredalPartition,
+        history: Sequence[float],
+        converged: bool,
+        *,
+        sweeps: str = "iterations",
+    ) -> None:
+        """Set the fitted attributes that all have; warn when the iterations ran out.
+
+        `history` holds the objective before the first and after every iteration.
+        """
+        self.credal_partition_ = partition
+        self.labels_ = partition.labels()
+        self.history_ = [float(value) for value in history]
+        self.objective_ = self.history_[-1]
+        self.n_iter_ = len(self.history_) - 1
+        self.converged_ = bool(converged)
+        self._folder = None
+        if not converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} {sweeps}; "
+                "raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def predict(self, X: Any) -> Any:
+        """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""
+        mass = self.predict_mass(X)
+        return CredalPartition(mass, self.credal_partition_.focal_sets).labels()

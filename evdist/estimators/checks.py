@@ -1,0 +1,90 @@
+"""Checks of parameters that estimators share: what must hold, what was got, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evdist.belief import FocalSets
+
+__all__ = ["at_most_objects", "focal_family", "integer", "non_negative", "one_of", "positive"]
+__all__ += ["weights"]
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """`value` as an int of at least `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def non_negative(name: str, value: Any) -> float:
+    """`value` as a finite float of at least 0."""
+    if not _is_number(value) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
+    return float(value)
+
+
+def positive(name: str, value: Any, below: float = np.inf) -> float:
+    """`value` as a float above 0 and below `below`."""
+    if not _is_number(value) or not 0 < float(value) < below:
+        bound = "" if below == np.inf else f" and below {below:g}"
+        raise ValueError(f"{name} must be a number above 0{bound}, got {value!r}.")
+    return float(value)
+
+
+def one_of(name: str, value: Any, known: Sequence[str]) -> str:
+    """`value`, when it is one of the words known."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+    return value
+
+
+def at_most_objects(n_clusters: int, n: int) -> None:
+    """There are no more clusters than objects."""
+    if n_clusters > n:
+        raise ValueError(
+            f"n_clusters must be at most the number of objects, got {n_clusters} clusters "
+            f"for n_samples={n}."
+        )
+
+
+def focal_family(focal_sets: Any, n_clusters: int, known: Sequence[str]) -> FocalSets | str:
+    """A FocalSets over so many clusters, or the name of a family."""
+    if isinstance(focal_sets, FocalSets):
+        if focal_sets.n_clusters != n_clusters:
+            raise ValueError(
+                f"focal_sets are over {focal_sets.n_clusters} clusters, but n_clusters is "
+                f"{n_clusters}."
+            )
+        return focal_sets
+    if focal_sets not in known:
+        raise ValueError(
+            f"focal_sets must be a FocalSets or one of {tuple(known)}, got {focal_sets!r}."
+        )
+    return focal_sets
+
+
+def weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Weights of the objects, (n,), with mean 1; None stays None."""
+    if sample_weight is None:
+        return None
+    w = np.asarray(sample_weight, dtype=float)
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {w.shape}.")
+    bad = ~np.isfinite(w) | (w <= 0)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"sample_weight must be above zero and finite, but object {row} has {w[row]}. Leave "
+            "out objects that should not count."
+        )
+    return w / w.mean()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
