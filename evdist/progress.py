@@ -7,6 +7,7 @@ fit is over, also when it fails.
 from __future__ import annotations
 
 import logging
+import math
 import time
 
 from rich.console import Console
@@ -22,22 +23,29 @@ _SECONDS_PER_LINE = 10.0
 
 
 def one_line(news: Progress) -> str:
-    """What logs and plain outputs say of a sweep."""
+    """What logs and plain outputs say of a sweep, or of a step of a stage without sweeps."""
+    most = "of at most" if news.unit == "sweep" else "of"
+    count = f"{news.unit} {news.sweep:,} {most} {news.max_sweeps:,}" if news.max_sweeps else ""
     # The time left is a guess from below: the stopping rule cannot be met sooner.
-    return (
-        f"{news.stage}: sweep {news.sweep} of at most {news.max_sweeps}, {_measures(news)}, "
-        f"at least {_seconds(news.seconds_left)} left"
-    )
+    left = "" if math.isnan(news.seconds_left) else f"at least {_seconds(news.seconds_left)} left"
+    said = ", ".join(filter(None, (count, _measures(news), left)))
+    return f"{news.stage}: {said}" if said else news.stage
 
 
 def _last_line(news: Progress) -> str:
     """What is said of a stage that is over."""
-    sweeps = "1 sweep" if news.sweep == 1 else f"{news.sweep} sweeps"
-    return f"{news.stage}: {sweeps}, {_measures(news)}"
+    count = f"{news.sweep:,} {news.unit}" + ("" if news.sweep == 1 else "s")
+    said = ", ".join(filter(None, (count if news.max_sweeps else "", _measures(news))))
+    return f"{news.stage}: {said}" if said else news.stage
 
 
 def _measures(news: Progress, digits: int = 6) -> str:
-    return f"objective {news.objective:.{digits}g}, {_rows(news.rows_per_second)} rows/s"
+    known = []
+    if not math.isnan(news.objective):
+        known.append(f"objective {news.objective:.{digits}g}")
+    if not math.isnan(news.rows_per_second):
+        known.append(f"{_rows(news.rows_per_second)} rows/s")
+    return ", ".join(known)
 
 
 def _rows(per_second: float) -> str:
@@ -139,9 +147,10 @@ class _Lines:
             _write_line(self._console, one_line(news))
 
     def close(self) -> None:
-        if self._last is not None:
+        # A stage that counts nothing was named when it began.
+        if self._last is not None and self._last.max_sweeps:
             _write_line(self._console, _last_line(self._last))
-            self._last = None
+        self._last = None
 
 
 class _Terminal:
@@ -162,19 +171,26 @@ class _Terminal:
     def show(self, news: Progress) -> None:
         now = time.monotonic()
         # Short enough for 80 columns.
-        state = f"{_measures(news, 4)}, > {_seconds(news.seconds_left)} left"
+        known = not math.isnan(news.seconds_left)
+        left = f"> {_seconds(news.seconds_left)} left" if known else ""
+        state = ", ".join(filter(None, (_measures(news, 4), left)))
         if self._last is None or self._last.stage != news.stage:
             self._end_stage()
             self._began = now
             self._task = self._bar.add_task(news.stage, total=1.0, state=state)
         self._last = news
         past = now - self._began
-        share = past / (past + news.seconds_left) if past > 0 else 0.0
+        if known:
+            share = past / (past + news.seconds_left) if past > 0 else 0.0
+        else:
+            share = news.sweep / news.max_sweeps if news.max_sweeps else 0.0
         # A guess may grow; a bar that goes back would only puzzle.
         share = max(share, self._bar.tasks[0].completed)
         self._bar.update(
             self._task,
-            description=f"{news.stage}: sweep {news.sweep}",
+            description=f"{news.stage}: {news.unit} {news.sweep:,}"
+            if news.max_sweeps
+            else news.stage,
             completed=share,
             state=state,
         )

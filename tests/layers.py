@@ -17,7 +17,7 @@ from pathlib import Path
 #: use each other, but never in a circle.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("evdist.belief",),
-    ("evdist.kernels",),
+    ("evdist.kernels", "evdist.gpu"),
     (
         "evdist.partition",
         "evdist.metrics",
@@ -27,9 +27,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "evdist.stores",
         "evdist.blocks",
     ),
-    ("evdist.solvers",),
-    ("evdist.estimators", "evdist.progress", "evdist.plot", "evdist.report"),
-    ("evdist.config", "evdist.run"),
+    ("evdist.mixture", "evdist.solvers"),
+    (
+        "evdist.estimators",
+        "evdist.features",
+        "evdist.progress",
+        "evdist.plot",
+        "evdist.report",
+        "evdist.selection",
+    ),
+    ("evdist.config", "evdist.monitor", "evdist.jobs"),
     ("evdist.client", "evdist.cli", "evdist.demo", "flows"),
 )
 
@@ -38,21 +45,37 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 OWNERS: dict[str, tuple[str, ...]] = {
     "numba": ("evdist.kernels",),
     "llvmlite": ("evdist.kernels",),
-    "dask": ("evdist.blocks", "evdist.partition.rows", "evdist.metrics"),
-    "distributed": ("evdist.blocks",),
+    "dask": ("evdist.blocks", "evdist.partition.rows", "evdist.metrics", "evdist.monitor"),
+    "distributed": ("evdist.blocks", "evdist.monitor"),
     "zarr": ("evdist.stores", "evdist.partition.io"),
     "matplotlib": ("evdist.plot", "evdist.report"),
     "jinja2": ("evdist.report",),
     "rich": ("evdist.progress", "evdist.cli"),
-    "torch": ("evdist.kernels", "evdist.solvers"),
+    "torch": ("evdist.kernels", "evdist.solvers", "evdist.blocks.ranks", "evdist.gpu"),
     "prefect": ("flows", "evdist.client"),
+    "pydantic": ("evdist.config",),
+    "yaml": ("evdist.config",),
+    "typer": ("evdist.cli",),
+    "bokeh": ("evdist.monitor",),
+    "prometheus_client": ("evdist.monitor",),
 }
 
 #: Layers that import nothing but the standard library, these packages and what lies below them.
-ONLY: dict[str, tuple[str, ...]] = {"evdist.belief": ("numpy",)}
+ONLY: dict[str, tuple[str, ...]] = {
+    "evdist.belief": ("numpy",),
+    "evdist.gpu": ("numpy", "torch"),
+    "evdist.kernels.circulant": ("numpy",),
+}
 
 #: The one module that may import inside a function: its public names are loaded on first use.
 LAZY = "evdist"
+
+#: Imports inside functions that are meant: seconds that only those pay who use them.
+LATE = {
+    ("evdist.client.core", "evdist.client.deployment"),  # Prefect
+    ("evdist.config.model", "evdist.combine"),  # scikit-learn, for one task's signature
+    ("evdist.jobs.pipeline", "evdist.monitor.scheduler"),  # Dask's dashboard
+}
 
 
 @dataclass(frozen=True)
@@ -174,7 +197,10 @@ def below_the_top(found: list[Import]) -> list[str]:
     return [
         f"{imp.where}: import of {imp.target} inside a function; move it to the top of the module"
         for imp in found
-        if imp.nested and imp.importer != LAZY and imp.target.split(".")[0] in ("evdist", "flows")
+        if imp.nested
+        and imp.importer != LAZY
+        and (imp.importer, imp.target) not in LATE
+        and imp.target.split(".")[0] in ("evdist", "flows")
     ]
 
 

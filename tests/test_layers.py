@@ -69,10 +69,10 @@ class TestTheCheckerCanFail:
     def test_on_flows_as_the_last_layer(self, tmp_path: Path) -> None:
         found = self.tree(
             tmp_path,
-            {"flows/job.py": "import evdist.run", "evdist/run.py": "\nfrom flows import job"},
+            {"flows/job.py": "import evdist.jobs", "evdist/jobs.py": "\nfrom flows import job"},
         )
         assert layers.steps_up(found) == [
-            "evdist/run.py:2: evdist.run imports flows, of a later layer"
+            "evdist/jobs.py:2: evdist.jobs imports flows, of a later layer"
         ]
 
     def test_on_a_circle_within_one_layer(self, tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ class TestTheCheckerCanFail:
 
     def test_on_a_first_party_import_inside_a_function(self, tmp_path: Path) -> None:
         files = {
-            "evdist/run.py": "class A:\n    def f(self):\n        from evdist import belief",
+            "evdist/jobs.py": "class A:\n    def f(self):\n        from evdist import belief",
             "evdist/__init__.py": "def __getattr__(name):\n    import evdist.belief",
             "evdist/plot.py": "def f():\n    import matplotlib",
         }
         (problem,) = layers.below_the_top(self.tree(tmp_path, files))
-        assert problem.startswith("evdist/run.py:3: import of evdist.belief inside a function")
+        assert problem.startswith("evdist/jobs.py:3: import of evdist.belief inside a function")
 
     def test_on_a_dependency_used_by_a_stranger(self, tmp_path: Path) -> None:
         files = {

@@ -2,8 +2,9 @@
 
 Every worker process keeps a replica of all masses and the pairs of its own pieces. A step is one
 task per worker; it takes over the rows that the others changed in the step before (their results
-are its dependencies), updates its own rows and returns them. So a sweep moves n f numbers to each
-worker and nothing else, and the scheduler sees (steps x workers) tasks.
+are its dependencies), updates its own rows and returns those that moved. So a sweep moves at most
+n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
+(steps x workers) tasks.
 
 A replica is changed in place, so its tasks must run once, in order, on their worker: they are
 pinned to it and count their steps. When a worker is lost, or a task finds its replica out of step,
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from evdist.blocks.problem import Problem, whole_cycles
 from evdist.blocks.replica import Replica
+from evdist.blocks.steps import tell_step
 from evdist.kernels.sweep import Block
 
 if TYPE_CHECKING:
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterExecutor", "WorkersLostError", "run_on_workers", "smallest_worker"]
 
-#: Rows of other workers, as (first position, masses) of each piece.
-Patch = list[tuple[int, NDArray[np.float32]]]
+#: Rows that moved in a step, as (worker, positions, masses) of each worker.
+Patch = list[tuple[str, NDArray[np.uint32], NDArray[np.float32]]]
 #: Patches of at most this many workers are dependencies of one task; more are bundled first.
 _FAN_IN = 16
 #: Seconds between looks at the list of workers while a sweep runs.
@@ -58,6 +60,7 @@ def _distributed() -> Any:
 class _Held:
     """What one worker process keeps for one fit."""
 
+    worker: str
     replica: Replica
     blocks: dict[int, Block]
     pool: ThreadPoolExecutor | None
@@ -74,10 +77,11 @@ def _install(token: str, job: str, problem: Problem, mass: NDArray, pieces: Sequ
     """Make the replica and read the pairs of the worker's own pieces."""
     for old in [t for t in _HELD if t.startswith(job)]:
         del _HELD[old]
-    threads = _distributed().get_worker().state.nthreads
+    worker = _distributed().get_worker()
+    threads = worker.state.nthreads
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     blocks = {q: problem.pairs.block(*problem.plan.pieces[q]) for q in pieces}
-    held = _Held(Replica(problem, mass), blocks, pool)
+    held = _Held(worker.address, Replica(problem, mass), blocks, pool)
     held.change = {q: np.zeros(len(b.first)) for q, b in blocks.items()}
     _HELD[token] = held
     return len(pieces)
@@ -92,26 +96,17 @@ def _step(
     plan = held.replica.problem.plan
     work = plan.rows(step, frozenset(held.blocks))
 
-    def update(item: tuple[int, NDArray[np.int64]]) -> tuple[int, NDArray[np.float32]]:
+    def update(item: tuple[int, NDArray[np.int64]]) -> NDArray[np.int64]:
         q, rows = item
-        held.replica.update(held.blocks[q], rows, held.change[q], rest)
-        lo, hi = plan.pieces[q]
-        return lo, held.replica.mass[lo:hi]
+        change = held.change[q]
+        held.replica.update(held.blocks[q], rows, change, rest)
+        return rows[change[rows - plan.pieces[q][0]] < 0.0]
 
-    done = list(held.pool.map(update, work) if held.pool else map(update, work))
+    moved = list(held.pool.map(update, work) if held.pool else map(update, work))
     held.step += 1
-    return _joined(done)
-
-
-def _joined(pieces: Patch) -> Patch:
-    """Pieces that lie side by side, as one: fewer arrays to send."""
-    runs: list[list[tuple[int, NDArray[np.float32]]]] = []
-    for lo, mass in sorted(pieces, key=lambda piece: piece[0]):
-        if runs and runs[-1][-1][0] + len(runs[-1][-1][1]) == lo:
-            runs[-1].append((lo, mass))
-        else:
-            runs.append([(lo, mass)])
-    return [(run[0][0], np.concatenate([mass for _, mass in run])) for run in runs]
+    tell_step(step + 1, len(plan.steps), sum(len(rows) for _, rows in work))
+    rows = np.concatenate([np.zeros(0, np.int64), *moved])
+    return [(held.worker, rows.astype(np.uint32), held.replica.mass[rows])]
 
 
 def _changes(token: str, number: int, after: Any) -> dict[int, float]:
@@ -146,11 +141,10 @@ def _held(token: str, number: int) -> _Held:
 
 
 def _apply(held: _Held, patches: Sequence[Patch]) -> None:
-    mine = {held.replica.problem.plan.pieces[q][0] for q in held.blocks}
     for patch in patches:
-        for lo, mass in patch:
-            if lo not in mine:
-                held.replica.patch(lo, mass)
+        for worker, rows, mass in patch:
+            if worker != held.worker:
+                held.replica.patch(rows, mass)
 
 
 def _forget(job: str) -> None:
@@ -171,10 +165,26 @@ def smallest_worker(client: Client) -> tuple[int, int]:
 
 
 def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:
-    """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once."""
-    sent = client.scatter(list(shared), broadcast=True, hash=False)
-    jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
-    return client.gather(jobs)
+    """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once.
+
+    Scattered data is gone with its worker, and who waits for it waits for ever: when a worker is
+    lost meanwhile, everything that is not done is sent out again.
+    """
+    dask = _distributed()
+    for _ in range(_ATTEMPTS):
+        there = set(client.nthreads())
+        sent = client.scatter(list(shared), broadcast=True, hash=False)
+        jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
+        while True:
+            try:
+                with client.as_current():
+                    dask.wait(jobs, timeout=_LOOK)
+                return client.gather(jobs)
+            except TimeoutError:
+                if not there <= set(client.nthreads()):
+                    client.cancel(jobs, force=True)
+                    break
+    raise WorkersLostError("Workers are lost faster than they can do anything.")
 
 
 # ---------------------------------------------------------------------- driver
@@ -226,8 +236,7 @@ class ClusterExecutor:
 
     def _workers(self) -> dict[str, int]:
         self._client.wait_for_workers(1, timeout=60)
-        info = self._client.scheduler_info(n_workers=-1)["workers"]
-        return {address: w["nthreads"] for address, w in sorted(info.items())}
+        return dict(sorted(self._client.nthreads().items()))
 
     def _submit(self, task: Any, *args: Any, worker: str) -> Future:
         return self._client.submit(
@@ -240,7 +249,8 @@ class ClusterExecutor:
         dask = _distributed()
         while True:
             try:
-                done = dask.wait(jobs, timeout=_LOOK)
+                with self._client.as_current():  # it need not be the process's only one
+                    done = dask.wait(jobs, timeout=_LOOK)
                 for job in done.done:
                     if job.status != "finished":
                         error = job.exception() if job.status == "error" else None
@@ -251,7 +261,7 @@ class ClusterExecutor:
                 return True
             except TimeoutError:
                 # Tasks are pinned: those of a lost worker would wait for ever.
-                there = set(self._client.scheduler_info(n_workers=-1)["workers"])
+                there = set(self._client.nthreads())
                 if not set(self._owners) <= there:
                     self._client.cancel(jobs, force=True)
                     return False

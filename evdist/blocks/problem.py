@@ -129,13 +129,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise the stress of `pairs`, plus the penalty of `links`, over masses on `focal_sets`."""
+    """Minimise the stress of `pairs`, plus the penalty of `links`, over masses on `focal_sets`.
+
+    `projections` (v, f, F) take the place of the conflict matrix where a pair has v residuals:
+    partner j + q n in `pairs` is object j seen through projection q.
+    """
 
     focal_sets: FocalSets
     pairs: Pairs
     plan: Plan
     weight: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     links: Links | None = None
+    projections: NDArray[np.float32] | None = None
 
     @property
     def n(self) -> int:
@@ -143,6 +148,9 @@ class Problem:
 
     @cached_property
     def projection(self) -> NDArray[np.float32]:
+        if self.projections is not None:
+            # What came over the network is read-only, which numba compiles for anew.
+            return np.require(self.projections, requirements="W")
         return conflict_projection(self.focal_sets)
 
     @property

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.blocks.problem import Problem
-from evdist.kernels.sweep import Block, block_objective, project_rows, update_rows
+from evdist.kernels.sweep import (
+    Block,
+    block_objective,
+    project_rows,
+    project_some,
+    update_rows,
+)
 from evdist.kernels.vector import aligned_zeros
 
 __all__ = ["Replica"]
@@ -47,10 +53,11 @@ class Replica:
             self.mass, self.table, p.projection, block, p.weight, p.all_links, rows, change, rest
         )
 
-    def patch(self, lo: int, mass: NDArray[np.float32]) -> None:
-        """Take over rows lo, lo + 1, ... that another process has updated."""
-        self.mass[lo : lo + len(mass)] = mass
-        project_rows(self.mass, self.problem.projection, self.table, lo, lo + len(mass))
+    def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
+        """Take over the masses of `rows` (p,) that another process has updated: (p, f)."""
+        self.mass[rows] = mass
+        rows = np.require(rows, requirements="W")
+        project_some(self.mass, self.problem.projection, self.table, rows)
 
     def objective(self, block: Block, lo: int, hi: int) -> tuple[float, float]:
         """(stress, penalty) summed over the pairs and links of rows lo..hi-1."""

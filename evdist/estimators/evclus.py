@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +24,7 @@ from evdist.estimators.checks import (
     non_negative,
     weights,
 )
+from evdist.estimators.devices import find_device, on_device
 from evdist.estimators.inputs import is_pair_list, load, make_source
 from evdist.estimators.saved import same_part
 from evdist.partition import CredalPartition
@@ -31,6 +33,7 @@ from evdist.solvers.evclus import Constraints, Fit, Settings, first_focal_sets, 
 from evdist.solvers.irqp import Progress, Stop
 from evdist.solvers.kept import some_pairs
 from evdist.solvers.memory import check_disk, check_memory
+from evdist.solvers.sampling import draw_layout
 from evdist.solvers.sites import ClusterSite, LocalSite, Site
 from evdist.solvers.start import Landmarks, place
 from evdist.solvers.stored import load_kept, load_landmarks, save_kept, save_landmarks
@@ -99,9 +102,13 @@ class EVCLUS(CredalClusterer):
         workers must reach the folder.
     checkpoint_every : int, default=5
         Sweeps between checkpoints, rounded up to a multiple of 4.
+    device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
+        Where start, sweeps and prediction run; "auto" takes a GPU where there is one. The pairs
+        are the same, and so is the optimum but for rounding. Needs torch; see docs/gpu.md.
     callbacks : sequence of callables, default=()
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
-        change, rows_per_second, seconds_left): `ProgressBar()`, `LogProgress()`, or any function.
+        change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
+        is 0): `ProgressBar()`, `LogProgress()`, or any function.
 
     Attributes
     ----------
@@ -148,6 +155,7 @@ class EVCLUS(CredalClusterer):
         random_state: Any = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 5,
+        device: str = "cpu",
         callbacks: Sequence[Callable[[Progress], None]] = (),
     ):
         self.n_clusters = n_clusters
@@ -166,6 +174,7 @@ class EVCLUS(CredalClusterer):
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.device = device
         self.callbacks = callbacks
 
     def fit(
@@ -197,15 +206,45 @@ class EVCLUS(CredalClusterer):
         settings = self._settings(data, seed)
         constraints = self._constraints(X, data, must_link, cannot_link)
         weight = weights(sample_weight, data.n)
-        check_memory(data, settings, client)
+        solve = self._solver(data, settings, client)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
         with self._reporting() as report:
-            fit = fit_evclus(
+            fit = solve(
                 data, settings, constraints=constraints, weight=weight,
                 site=self._site(client), report=report,
             )  # fmt: skip
         return self._take(fit)
+
+    def _solver(self, data: Source | PairList, settings: Settings, client: Any) -> Callable:
+        """`fit_evclus`, here or on the GPU, when it has the memory it needs."""
+        device = find_device(self.device)
+        if device is None:
+            check_memory(data, settings, client)
+            return fit_evclus
+        if client is not None:
+            raise ValueError(
+                f"device={self.device!r} is the GPU of this process; a client's workers fit on "
+                "their CPUs. Leave out one of the two."
+            )
+        return partial(on_device().fit_evclus_on, device)
+
+    def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
+        """Only draw the pairs that :meth:`fit` will compare, into the folder `checkpoint`.
+
+        The fit that follows finds them there. A list of pairs, and a fit without a folder, need
+        nothing of the kind.
+        """
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        X, data = self._source(X)
+        settings = self._settings(data, seed)
+        check_memory(data, settings, client)
+        if self.checkpoint is not None and not isinstance(data, PairList):
+            check_disk(data, settings, str(self.checkpoint))
+            layout = draw_layout(data.n, settings.k, seed)
+            # The store holds dissimilarities as they are: no d0 is needed yet.
+            self._site(client).sample(data, layout, 1.0, seed)
+        return self
 
     def _site(self, client: Any) -> Site:
         folder = None if self.checkpoint is None else str(self.checkpoint)
@@ -322,6 +361,9 @@ class EVCLUS(CredalClusterer):
         """
         return cls._load(address(url), {} if metric is None else {"metric": metric})
 
+    def stores(self) -> tuple[str, ...]:
+        return ("landmarks", "kept")
+
     def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:
         landmarks = None
         if self._landmarks is not None:
@@ -372,6 +414,12 @@ class EVCLUS(CredalClusterer):
                 "dissimilarities to the fitted ones."
             )
         X = self._table(load(X), reset=False)
+
+        device = find_device(self.device)
+        if device is not None:
+            found = on_device().place_on(device, landmarks, X, self.n_dissimilarities)
+            if found is not None:
+                return found
 
         def to_landmarks(lo: int, hi: int, landmark: NDArray[np.uint32]) -> NDArray[np.float32]:
             return landmarks.source.cross(X[lo:hi], landmark)

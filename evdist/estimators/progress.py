@@ -51,6 +51,8 @@ class SweepCallbacks(CallbackSupportMixin):
 
             def report(news: Progress) -> None:
                 self._tell(news)
+                if not news.max_sweeps:
+                    return  # a stage without sweeps has begun: no task of its own
                 task = context.subcontext(task_name=f"{news.stage}, sweep {news.sweep}")
                 task.call_on_fit_task_begin(estimator=self)
                 task.call_on_fit_task_end(estimator=self)

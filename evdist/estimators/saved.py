@@ -14,7 +14,7 @@ JSON can write.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any, Self
@@ -73,6 +73,10 @@ class SavedModel:
     #: Where the partition lies; None when it is in memory.
     _folder: str | None
 
+    def stores(self) -> tuple[str, ...]:
+        """Names of this estimator's own stores in the folder of a model."""
+        return ("state",)
+
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """What this estimator has fitted: values that JSON can write, and (small) arrays."""
         return {}, {}
@@ -102,6 +106,10 @@ class SavedModel:
         url = address(url)
         if children(url):
             raise StoreExistsError(f"{url} exists already. Remove it, or save under another name.")
+        self.save_in(url)
+
+    def save_in(self, url: str) -> None:
+        """As :meth:`save`, into a folder that holds other things: none of the model's names."""
         values, parts = self._save_parts(url)
         self.credal_partition_.save(join(url, "masses.zarr"))
         sync(url)
@@ -150,14 +158,18 @@ class SavedModel:
         disk, not in object storage, that is checked.
         """
         check_is_fitted(self, "credal_partition_")
+        return self.append_masses(self._placed(X))
+
+    def append_masses(self, blocks: Iterable[NDArray]) -> Self:
+        """As :meth:`append`, of objects whose masses are known: blocks (rows, f)."""
         partition = self.credal_partition_
         if self._folder is None:
-            mass = np.concatenate([np.asarray(partition.mass), *self._placed(X)])
+            mass = np.concatenate([np.asarray(partition.mass), *blocks])
             self.credal_partition_ = CredalPartition(mass, partition.focal_sets)
         else:
             masses = join(self._folder, "masses.zarr")
             with _writing(self._folder):
-                io.append(masses, self._placed(X))
+                io.append(masses, blocks)
             self.credal_partition_ = CredalPartition.load(masses)
         self.labels_ = self.credal_partition_.labels()
         return self

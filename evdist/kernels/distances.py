@@ -236,11 +236,24 @@ def transform(D, d0, out):
     """phi(d) = 1 - exp(-gamma d^2), gamma = -log(0.05) / d0^2; k-CEVCLUS eqs. (5)-(6).
 
     Two objects at least d0 apart are in one cluster with plausibility at most 0.05.
+
+    Differs from a library's expm1 in that the compiler can turn the loop into vectors, and in
+    that the bits are the same on every machine: q(x) = exp(-x) - 1 by its series at x / 128,
+    then seven times q(2 x) = q(x) (q(x) + 2), which keeps small q as exact as large ones. The
+    error is below 1e-10 of the value, far below float32's.
     """
     gamma = -np.log(0.05) / (d0 * d0)
     for i in range(D.size):
         d = np.float64(D[i])
-        out[i] = np.float32(-np.expm1(-gamma * d * d))
+        # From 32 on the value is one in float32.
+        x = -min(gamma * d * d, 32.0) / 128.0
+        q = 1.0
+        for j in range(8, 1, -1):
+            q = 1.0 + q * x * (1.0 / j)
+        q *= x
+        for _ in range(7):
+            q *= q + 2.0
+        out[i] = np.float32(-q)
 
 
 def pairwise(metric: Callable[[NDArray, NDArray], float], A: ArrayLike, B: ArrayLike) -> NDArray:

@@ -42,6 +42,7 @@ from .vector import (
     gram_rows_4,
     gram_rows_5,
     gram_rows_6,
+    project_line,
     residuals,
     weighted_sum,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "block_objective",
     "no_links",
     "project_rows",
+    "project_some",
     "quantise",
     "update_rows",
 ]
@@ -129,13 +131,15 @@ def quantise(m, f):
 
     In place; the largest component absorbs what the others lose.
     """
-    total, big = 0.0, 0
     for j in range(f):
-        if m[j] > 0.0:
-            m[j] = np.floor(m[j] * GRID + 0.5)
-            total += m[j]
-            if m[j] > m[big]:
-                big = j
+        m[j] = np.floor(m[j] * GRID + 0.5)
+    total = most = 0.0
+    for j in range(f):
+        total += m[j]
+        most = m[j] if m[j] > most else most
+    big = 0
+    while m[big] < most:
+        big += 1
     m[big] += GRID - total
     for j in range(f):
         m[j] *= 1.0 / GRID
@@ -144,16 +148,8 @@ def quantise(m, f):
 @njit(cache=True, nogil=True, error_model="numpy")
 def project_row(m, f, P, table, n, i):
     """table[i + q n] = m P_q for every projection q: exact on the grid."""
-    width = P.shape[2]
     for q in range(P.shape[0]):
-        to = i + q * n
-        for b in range(width):
-            table[to, b] = np.float32(0.0)
-        for j in range(f):
-            if m[j] != 0.0:
-                mj = np.float32(m[j])
-                for b in range(width):
-                    table[to, b] += mj * P[q, j, b]
+        project_line(m, f, P, q, table, i + q * n)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -167,6 +163,17 @@ def project_rows(M, P, table, lo, hi):
         quantise(m, f)
         for j in range(f):
             M[i, j] = m[j]
+        project_row(m, f, P, table, n, i)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_some(M, P, table, rows):
+    """Fill the table's rows of the given rows of M, which are on the grid."""
+    n, f = M.shape
+    m = np.empty(f)
+    for i in rows:
+        for j in range(f):
+            m[j] = M[i, j]
         project_row(m, f, P, table, n, i)
 
 

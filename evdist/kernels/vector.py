@@ -30,6 +30,7 @@ __all__ = [
     "gram_rows_5",
     "gram_rows_6",
     "padded_width",
+    "project_line",
     "residuals",
     "weighted_sum",
 ]
@@ -389,6 +390,39 @@ def weighted_sum(typing, A, width, count, r, g):
 
     i64 = types.int64
     return types.void(A, i64, i64, r, g), codegen
+
+
+@intrinsic
+def project_line(typing, m, f, P, q, table, to):
+    """table[to, :] = m[:f] P[q]; m (f,) float64, P (v, f, width) and table float32.
+
+    The columns of a line stay in a register from the first component to the last.
+    """
+
+    def codegen(context, builder, signature, args):
+        mt, _, pt, _, tt, _ = signature.args
+        m, f, P, q, table, to = args
+        width = builder.extract_value(
+            cgutils.create_struct_proxy(pt)(context, builder, value=P).shape, 2
+        )
+        m, P, table = (_pointer(context, builder, t, v) for t, v in [(mt, m), (pt, P), (tt, table)])
+        P = builder.gep(P, [builder.mul(builder.mul(q, f), width)])
+        row = builder.gep(table, [builder.mul(to, width)])
+        acc = cgutils.alloca_once(builder, _V32)
+        with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
+            builder.store(ir.Constant(_V32, [0.0] * LANES), acc)
+            with cgutils.for_range(builder, f) as loop:
+                a = loop.index
+                share = builder.fptrunc(builder.load(builder.gep(m, [a])), _F32)
+                line = _load_lanes(builder, P, builder.add(builder.mul(a, width), j))
+                total = _fma(builder, _splat(builder, share, _V32), line, builder.load(acc))
+                builder.store(total, acc)
+            address = builder.bitcast(builder.gep(row, [j]), _V32.as_pointer())
+            builder.store(builder.load(acc), address, align=4)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(m, i64, P, i64, table, i64), codegen
 
 
 def _sum_in_chunks(builder, width, count, acc, out, add):

@@ -7,15 +7,18 @@ it with ``ax.figure.savefig(...)``.
 """
 
 from evdist.plot.bars import nonspecificity, sizes
+from evdist.plot.calibration import calibration
 from evdist.plot.curves import convergence, delta_bel, nonspecificity_curve
 from evdist.plot.density import PairDensity, shepard
 from evdist.plot.hulls import approximations
 from evdist.plot.maps import contour_map, mass_map
+from evdist.plot.select import selection_curve
 from evdist.plot.style import cluster_colour, cluster_marker, to_png, to_svg
 
 __all__ = [
     "PairDensity",
     "approximations",
+    "calibration",
     "cluster_colour",
     "cluster_marker",
     "contour_map",
@@ -24,6 +27,7 @@ __all__ = [
     "mass_map",
     "nonspecificity",
     "nonspecificity_curve",
+    "selection_curve",
     "shepard",
     "sizes",
     "to_png",

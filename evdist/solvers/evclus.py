@@ -40,6 +40,7 @@ __all__ = [
     "Constraints",
     "Fit",
     "Settings",
+    "Solver",
     "first_focal_sets",
     "fit_evclus",
     "total_square",
@@ -127,8 +128,13 @@ def fit_evclus(
     else:
         layout = draw_layout(data.n, settings.k, settings.seed)
         order = layout.order
+        # What takes a while before the first sweep is told, so that nobody thinks it hangs.
+        tell = report or (lambda news: None)
+        tell(Progress("choose d0", 0, 0))
         d0, curve = _choose_d0(data, settings, site.n_threads)
+        tell(Progress("first masses", 0, 0))
         starts, landmarks = _starts(data, first, d0, settings, site.n_threads)
+        tell(Progress("draw pairs", 0, 0))
         pairs = site.sample(data, layout, d0, settings.seed)
         plan = Plan.of(layout.bounds)
     problem = Problem(first, pairs, plan, _in_positions(weight, order))
@@ -141,7 +147,7 @@ def fit_evclus(
         "init": settings.init if isinstance(settings.init, str) else fingerprint(settings.init),
         "n_init": settings.n_init,
     }
-    solve = _Solver(site, scale, settings.stop, identity, report)
+    solve = Solver(site, scale, settings.stop, identity, report)
     tries = [
         solve(problem, m[order], "fit" if i == 0 else f"fit {i + 1}") for i, m in enumerate(starts)
     ]
@@ -161,7 +167,7 @@ def fit_evclus(
 
 
 @dataclass(frozen=True)
-class _Solver:
+class Solver:
     """Sweeps of a problem from given masses (in positions), on a site, with checkpoints."""
 
     site: Site
@@ -208,7 +214,7 @@ def _identity_of_problem(problem: Problem) -> dict[str, Any]:
 
 
 def _constrained(
-    solve: _Solver,
+    solve: Solver,
     problem: Problem,
     solution: Solution,
     constraints: Constraints,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,21 @@ from numpy.typing import NDArray
 from evdist.blocks.problem import MemoryPairs, Plan
 from evdist.kernels.distances import transform
 from evdist.kernels.graph import PairGraph, draw_graph, greedy_colours
-from evdist.sources import PairList, Source
+from evdist.kernels.vector import aligned_zeros
+from evdist.sources import AttributeSource, PairList, Source
 
-__all__ = ["Layout", "colour_pair_list", "draw_layout", "pair_quantile", "sample_pairs"]
+__all__ = [
+    "Arranged",
+    "Layout",
+    "colour_pair_list",
+    "draw_layout",
+    "pair_quantile",
+    "sample_pairs",
+]
 
 _BLOCK = 16_384
+#: Columns of rows that are worth a copy in another order: a jump costs as much as a few lines.
+_NARROW = 64
 
 
 @dataclass(frozen=True)
@@ -42,13 +52,49 @@ def draw_layout(n: int, k: int, seed: int) -> Layout:
     return Layout(order, draw_graph(n, min(k, n - 1), rng))
 
 
+@dataclass(frozen=True)
+class Arranged:
+    """A source and a graph that speak of the same positions.
+
+    Attributes
+    ----------
+    order : (n,) or None
+        The source's number of each position; None where its rows were put in that order.
+    """
+
+    source: Source
+    graph: PairGraph
+    order: NDArray[np.uint32] | None
+
+    @classmethod
+    def of(cls, source: Source, layout: Layout) -> Arranged:
+        """Narrow rows are copied into the order of the positions.
+
+        The partners of consecutive positions are consecutive: k streams instead of k jumps.
+        """
+        if not isinstance(source, AttributeSource) or source.table.shape[1] > _NARROW:
+            return cls(source, layout.graph, layout.order)
+        table = aligned_zeros(*source.table.shape)
+        np.take(source.table, layout.order, axis=0, out=table, mode="clip")
+        return cls(replace(source, table=table), layout.graph, None)
+
+    def rows(
+        self, lo: int, hi: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
+        """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
+        partner, degree = self.graph.partners(lo, hi)
+        if self.order is None:
+            D = self.source.distances(np.arange(lo, hi, dtype=np.uint32), partner)
+        else:
+            D = self.source.distances(self.order[lo:hi], self.order[partner])
+        return partner, degree, D
+
+
 def row_dissimilarities(
     source: Source, layout: Layout, lo: int, hi: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
     """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
-    partner, degree = layout.graph.partners(lo, hi)
-    D = source.distances(layout.order[lo:hi], layout.order[partner])
-    return partner, degree, D
+    return Arranged(source, layout.graph, layout.order).rows(lo, hi)
 
 
 def sample_pairs(source: Source, layout: Layout, d0: float, n_threads: int = 1) -> MemoryPairs:
@@ -57,10 +103,11 @@ def sample_pairs(source: Source, layout: Layout, d0: float, n_threads: int = 1) 
     partner = np.empty((n, k), np.uint32)
     delta = np.empty((n, k), np.float32)
     degree = np.empty(n, np.int64)
+    arranged = Arranged.of(source, layout)
 
     def fill(lo: int) -> None:
         hi = min(lo + _BLOCK, n)
-        partner[lo:hi], degree[lo:hi], D = row_dissimilarities(source, layout, lo, hi)
+        partner[lo:hi], degree[lo:hi], D = arranged.rows(lo, hi)
         transform(D.ravel(), d0, delta[lo:hi].reshape(-1))
 
     run_blocks(fill, range(0, n, _BLOCK), n_threads)

@@ -22,7 +22,7 @@ from evdist.blocks.problem import MemoryPairs, Pairs, Problem
 from evdist.kernels.distances import transform
 from evdist.kernels.sweep import Block
 from evdist.solvers.irqp import Executor
-from evdist.solvers.sampling import Layout, row_dissimilarities, run_blocks, sample_pairs
+from evdist.solvers.sampling import Arranged, Layout, run_blocks, sample_pairs
 from evdist.sources import Source
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.pairs import PairStore, StoredPairs
@@ -83,10 +83,10 @@ class LocalSite(_Folder):
             return sample_pairs(source, layout, d0, self.n_threads)
         store = self._store(source, layout, seed)
         chunks = dict(store.missing())
+        arranged = Arranged.of(source, layout)
         run_blocks(
-            lambda lo: _write_chunk(store, source, layout, lo, chunks[lo]),
-            list(chunks), self.n_threads,
-        )  # fmt: skip
+            lambda lo: _write_chunk(store, arranged, lo, chunks[lo]), list(chunks), self.n_threads
+        )
         store.finish()
         whole = StoredPairs(PairStore.open(store.url), d0).block(0, source.n)
         return MemoryPairs(whole.first, whole.degree, whole.partner, whole.delta)
@@ -107,9 +107,10 @@ class ClusterSite(_Folder):
 
     def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs:
         if self.folder is None:
-            return SourcePairs(source, layout, d0)
+            return SourcePairs(Arranged.of(source, layout), d0)
         store = self._store(source, layout, seed)
-        run_on_workers(self.client, _write_chunk, store, source, layout, items=store.missing())
+        arranged = Arranged.of(source, layout)
+        run_on_workers(self.client, _write_chunk, store, arranged, items=store.missing())
         store.finish()
         return StoredPairs(PairStore.open(store.url), d0)
 
@@ -130,29 +131,28 @@ def _each_piece(
     return [task(problem, *piece) for piece in pieces]
 
 
-def _write_chunk(store: PairStore, source: Source, layout: Layout, lo: int, hi: int) -> None:
-    store.write(lo, *row_dissimilarities(source, layout, lo, hi))
+def _write_chunk(store: PairStore, arranged: Arranged, lo: int, hi: int) -> None:
+    store.write(lo, *arranged.rows(lo, hi))
 
 
 @dataclass(frozen=True)
 class SourcePairs:
     """Pairs made from the source whenever a block is asked for: nothing is stored."""
 
-    source: Source
-    layout: Layout
+    arranged: Arranged
     d0: float
 
     @property
     def n(self) -> int:
-        return self.source.n
+        return self.arranged.graph.n
 
     @property
     def entries(self) -> int:
-        return self.layout.graph.entries
+        return self.arranged.graph.entries
 
     def block(self, lo: int, hi: int) -> Block:
-        partner, degree, D = row_dissimilarities(self.source, self.layout, lo, hi)
+        partner, degree, D = self.arranged.rows(lo, hi)
         delta = np.empty(D.size, np.float32)
         transform(D.ravel(), self.d0, delta)
-        first = np.arange(hi - lo, dtype=np.int64) * self.layout.graph.k
+        first = np.arange(hi - lo, dtype=np.int64) * self.arranged.graph.k
         return Block(lo, first, degree, partner.ravel(), delta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import fsspec
@@ -44,9 +44,10 @@ def children(url: Url) -> list[str]:
 
 
 def remove(url: Url) -> None:
-    """Remove a folder and all in it."""
+    """Remove a folder and all in it; somebody else may have done so."""
     filesystem, path = _open(url)
-    filesystem.rm(path, recursive=True)
+    with suppress(FileNotFoundError):
+        filesystem.rm(path, recursive=True)
 
 
 def read_bytes(url: Url) -> bytes | None:

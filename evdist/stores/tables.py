@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import zarr
+from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
-__all__ = ["array_pieces", "read_table", "refuse_text", "rows_at_once", "table_pieces"]
+__all__ = ["array_pieces", "column_names", "frame_numbers", "frame_pieces", "read_table"]
+__all__ += ["refuse_text", "rows_at_once", "table_pieces"]
 
 #: Numbers read at a time where a table is not wanted whole: 64 MB as float64.
 PIECE_SIZE = 1 << 23
@@ -42,16 +48,52 @@ def table_pieces(path: str | Path) -> Iterator[NDArray]:
     name = str(path)
     bare = name.removesuffix(".gz")
     if bare.endswith(".npy"):
-        yield from array_pieces(np.load(name, mmap_mode="r", allow_pickle=False))
+        yield from _npy_pieces(name)
     elif bare.endswith((".zarr", ".zarr/")):
         yield from array_pieces(_zarr(name))
-    elif bare.endswith((".csv", ".parquet", ".pq")):
+    else:
         first = 0
-        for frame in _csv_pieces(name) if bare.endswith(".csv") else _parquet_pieces(name):
+        for frame in frame_pieces(name):
             yield _numbers(frame, name, first)
             first += len(frame)
+
+
+def frame_pieces(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    """Consecutive pieces of a .csv(.gz) or .parquet table, with the columns asked for."""
+    name = str(path)
+    bare = name.removesuffix(".gz")
+    if bare.endswith(".csv"):
+        yield from _csv_pieces(name, columns)
+    elif bare.endswith((".parquet", ".pq")):
+        yield from _parquet_pieces(name, columns)
     else:
         raise _unknown(name)
+
+
+def column_names(path: str | Path) -> list[str] | None:
+    """Names of the columns of a .csv(.gz) or .parquet table; None for arrays, which have none."""
+    name = str(path)
+    bare = name.removesuffix(".gz")
+    with _readable(name):
+        if bare.endswith(".csv"):
+            return [str(column) for column in pd.read_csv(name, nrows=0).columns]
+        if bare.endswith((".parquet", ".pq")):
+            return list(_parquet(name).schema.names)
+    return None
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Say which file it was that is not there, cut off, or not what its name says."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"There is no file {name}.") from error
+    except (EOFError, zlib.error, ValueError) as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            f"Cannot read {name}: {said}. Is it whole, and what its name says?"
+        ) from error
 
 
 def array_pieces(array: Any) -> Iterator[NDArray]:
@@ -70,17 +112,75 @@ def rows_at_once(width: int) -> int:
     return min(1 << (rows.bit_length() - 1), PIECE_ROWS)
 
 
-def _csv_pieces(name: str) -> Iterator[pd.DataFrame]:
-    width = len(pd.read_csv(name, nrows=0).columns)
-    with pd.read_csv(name, chunksize=rows_at_once(width)) as pieces:
-        yield from pieces
+def _npy_pieces(name: str) -> Iterator[NDArray]:
+    """Rows of a .npy file, here or in object storage, read from front to back.
+
+    Not by a memory map: pages once looked at would count as memory of this process.
+    """
+    filesystem, path = fsspec.core.url_to_fs(name)
+    with _readable(name), filesystem.open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+        if dtype.hasobject or not shape:
+            raise ValueError("it must hold rows of numbers")
+        if fortran and len(shape) > 1:
+            if not isinstance(filesystem, LocalFileSystem):
+                raise ValueError(
+                    "its rows must lie one after another; write it with "
+                    "np.save(file, np.ascontiguousarray(X))"
+                )
+            yield from array_pieces(np.load(path, mmap_mode="r", allow_pickle=False))
+            return
+        width = int(np.prod(shape[1:], dtype=np.int64))
+        step = rows_at_once(width)
+        for lo in range(0, max(shape[0], 1), step):
+            rows = min(step, shape[0] - lo)
+            content = file.read(rows * width * dtype.itemsize)
+            if len(content) < rows * width * dtype.itemsize:
+                raise ValueError(f"it is cut off after row {lo}")
+            yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
 
 
-def _parquet_pieces(name: str) -> Iterator[pd.DataFrame]:
-    table = pa.dataset.dataset(name, format="parquet")
-    rows = rows_at_once(len(table.schema))
-    for batch in table.to_batches(batch_size=rows, batch_readahead=1, fragment_readahead=1):
-        yield pa.Table.from_batches([batch]).to_pandas()
+def _csv_pieces(name: str, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    with _readable(name):
+        there = pd.read_csv(name, nrows=0).columns
+        wanted = list(there if columns is None else columns)
+        # All columns are read, the others as they stand there: asked for some, pandas would not
+        # notice a row with too many values.
+        others = {column: str for column in there if column not in wanted}
+        rows = rows_at_once(len(there))
+        with pd.read_csv(name, chunksize=rows, dtype=others, index_col=False) as pieces:
+            while (piece := _next(pieces)) is not None:
+                yield piece[wanted]
+
+
+def _next(pieces: Iterator[pd.DataFrame]) -> pd.DataFrame | None:
+    """The next piece; what pandas would only warn of, values beyond the last column, is refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return next(pieces, None)
+        except pd.errors.ParserWarning as error:
+            raise ValueError("its rows have more values than there are columns") from error
+
+
+def _parquet(name: str) -> pa.dataset.Dataset:
+    filesystem, path = fsspec.core.url_to_fs(name)
+    there = None if isinstance(filesystem, LocalFileSystem) else filesystem
+    return pa.dataset.dataset(path, format="parquet", filesystem=there)
+
+
+def _parquet_pieces(name: str, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    with _readable(name):
+        table = _parquet(name)
+        rows = rows_at_once(len(columns or table.schema))
+        for batch in table.to_batches(
+            batch_size=rows, batch_readahead=1, fragment_readahead=1, columns=columns
+        ):
+            yield pa.Table.from_batches([batch]).to_pandas()
 
 
 def _zarr(name: str) -> zarr.Array:
@@ -101,6 +201,13 @@ def _numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray:
     return frame.to_numpy()
 
 
+def frame_numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray:
+    """The numbers of a frame, float32 where all columns are no wider, NaN where one is missing."""
+    refuse_text(frame, name, first)
+    narrow = all(dtype in (np.float32, np.float16) for dtype in frame.dtypes)
+    return frame.to_numpy(dtype=np.float32 if narrow else np.float64, na_value=np.nan)
+
+
 def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:
     """Refuse columns of anything but numbers, naming the column and the first such row.
 
@@ -108,7 +215,7 @@ def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:
     """
     for place, column in enumerate(frame.columns):
         values = frame.iloc[:, place]
-        if pd.api.types.is_numeric_dtype(values):
+        if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
             continue
         number = pd.to_numeric(values.astype(object), errors="coerce")
         bad = (number.isna() & values.notna()).to_numpy()

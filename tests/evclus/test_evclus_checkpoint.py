@@ -25,6 +25,8 @@ class Kill:
         self.seen: list[tuple[str, int]] = []
 
     def __call__(self, news: Progress) -> None:
+        if not news.max_sweeps:
+            return  # a stage without sweeps
         self.seen.append((news.stage, news.sweep))
         if self.seen[-1] == self.at:
             raise KilledError("killed")

@@ -183,3 +183,16 @@ def test_phi_is_eq_5_increases_and_stays_below_one(d, d0):
 def test_phi_keeps_small_dissimilarities_apart():
     # 1 - exp(x) would round these to zero.
     np.testing.assert_allclose(phi(np.array([1e-6]), 1.0), -np.log(0.05) * 1e-12, rtol=1e-6)
+
+
+@given(st.lists(st.floats(2.0**-60, 100, width=32), min_size=1, max_size=40), st.floats(1e-3, 1e3))
+def test_phi_has_the_digits_of_the_librarys_exponential(ratios, d0):
+    d = (np.array(ratios) * d0).astype(np.float32)
+    expected = -np.expm1(np.log(0.05) / (d0 * d0) * d.astype(float) ** 2)
+    np.testing.assert_allclose(phi(d, d0), expected, rtol=2.0**-23, atol=0)
+
+
+def test_phi_of_a_number_does_not_depend_on_its_neighbours():
+    d = np.linspace(0, 4, 37)
+    one_by_one = np.concatenate([phi(d[i : i + 1], 1.7) for i in range(len(d))])
+    np.testing.assert_array_equal(phi(d, 1.7), one_by_one)

@@ -10,7 +10,7 @@ from kernels.kernel_reference import FAMILIES, GRID, conflict_table, make_case, 
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.kernels.sweep import project_rows, quantise
+from evdist.kernels.sweep import project_rows, project_some, quantise
 from evdist.kernels.vector import aligned_zeros
 
 every_family = pytest.mark.parametrize("focal", FAMILIES.values(), ids=FAMILIES.keys())
@@ -84,6 +84,16 @@ def test_projecting_some_rows_leaves_the_others_alone():
     )
 
 
+@every_family
+def test_scattered_rows_are_projected_as_runs_are(focal):
+    case = make_case(focal)
+    rows = np.array([7, 2, case.n - 1], np.uint32)
+    table = np.full_like(case.table, -1)
+    project_some(case.M, case.P, table, rows)
+    np.testing.assert_array_equal(table[rows], case.table[rows])
+    assert (np.delete(table, rows, 0) == -1).all()
+
+
 def test_several_projections_stand_one_below_the_other():
     focal = FocalSets.pairs(3)
     f, n = len(focal), 20
@@ -94,3 +104,6 @@ def test_several_projections_stand_one_below_the_other():
     project_rows(M, P, table, 0, n)
     np.testing.assert_array_equal(units(table[:n, :f]), units(M) @ focal.C.astype(int))
     np.testing.assert_array_equal(units(table[n:, :f]), units(M) @ focal.E.astype(int))
+    again = aligned_zeros(2 * n, 16)
+    project_some(M, P, again, np.arange(n, dtype=np.uint32))
+    np.testing.assert_array_equal(again, table)

@@ -59,5 +59,35 @@ def test_the_answer_is_that_of_full_sweeps_up_to_the_tolerance(X, monkeypatch):
     assert (np.diff(lazy.history_) <= 0).all()
 
 
+class _Script:
+    """An executor that brings given relative changes: `full` in full sweeps, none in others."""
+
+    def __init__(self, problem: Problem, full: list[float]):
+        self.problem, self.full, self.J = problem, full, 1.0
+
+    def objective(self) -> tuple[float, float]:
+        return self.J, 0.0
+
+    def sweep(self, rest: float = 0.0) -> float:
+        fall = self.J * self.full.pop(0) if rest == 0.0 else 0.0
+        self.J -= fall
+        return -fall
+
+    def masses(self) -> np.ndarray:
+        return np.zeros((1, 1), np.float32)
+
+    def close(self) -> None:
+        pass
+
+
+def test_rest_does_not_end_a_fit_whose_full_sweeps_still_gain(X):
+    tol = 1e-3
+    script = _Script(executor(X).problem, [0.5, 0.1, *[1.5 * tol] * 5, *[0.5 * tol] * 5])
+    solution = irqp.minimise(script, 1.0, irqp.Stop(tol, 100))
+    assert solution.converged
+    # The running mean of eq. (21) alone would have fallen below tol between two full sweeps.
+    assert 7 * CYCLE < solution.n_iter <= 8 * CYCLE
+
+
 def test_checkpoints_fall_on_whole_cycles():
     assert [whole_cycles(n) for n in (1, CYCLE, CYCLE + 1)] == [CYCLE, CYCLE, 2 * CYCLE]

@@ -12,10 +12,12 @@ from evdist.belief import FocalSets
 from evdist.blocks.problem import Plan, Problem
 from evdist.solvers.evclus import total_square, total_weight
 from evdist.solvers.sampling import (
+    Arranged,
     colour_pair_list,
     draw_layout,
     pair_quantile,
     random_dissimilarities,
+    row_dissimilarities,
     sample_pairs,
 )
 from evdist.solvers.sites import LocalSite
@@ -49,6 +51,17 @@ def test_threads_and_blocks_change_no_bit(monkeypatch):
     one, three = (sample_pairs(source, layout, D0, threads) for threads in (1, 3))
     np.testing.assert_array_equal(one.delta, three.delta)
     np.testing.assert_array_equal(one.partner, three.partner)
+
+
+@pytest.mark.parametrize("d", [3, 100])
+def test_rows_put_in_order_give_the_same_dissimilarities(d):
+    X = np.random.default_rng(0).normal(size=(151, d))
+    source, layout = AttributeSource.of(X, "euclidean"), draw_layout(151, 12, 0)
+    arranged = Arranged.of(source, layout)
+    assert (arranged.order is None) == (d == 3)  # wide rows stay where they are
+    both = zip(arranged.rows(10, 90), row_dissimilarities(source, layout, 10, 90), strict=True)
+    for found, expected in both:
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_the_layout_depends_on_n_k_and_seed_alone():

@@ -1,0 +1,60 @@
+"""A Dask client for a while: to a cluster that runs, or to worker processes of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+
+__all__ = ["connected", "local_workers"]
+
+#: Seconds until a scheduler must have answered.
+_TIMEOUT = 20.0
+
+
+@contextmanager
+def connected(
+    address: str, *, ca: str | None = None, cert: str | None = None, key: str | None = None
+) -> Iterator[Any]:
+    """A client of the scheduler at `address`; with files `ca`, `cert`, `key` over TLS."""
+    from distributed import Client  # 0.7 s that only those pay who use it
+    from distributed.security import Security
+
+    security = None
+    if ca is not None:
+        security = Security(
+            tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
+        )
+    try:
+        client = Client(address, security=security, timeout=_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise ConnectionError(
+            f"No Dask scheduler answers at {address} ({type(error).__name__}: {error}). Is it "
+            "running, is the address right, and does it want TLS (cluster.tls_ca, tls_cert, "
+            "tls_key)?"
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def local_workers(n_workers: int, threads: int, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """A client of `n_workers` new processes on loopback, which end with the block.
+
+    `settings` are Dask's, for the scheduler and the workers.
+    """
+    from distributed import Client, LocalCluster
+
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=n_workers, threads_per_worker=threads, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client

@@ -1,0 +1,78 @@
+"""Jobs in the background of this machine: one process each, which outlives whoever started it.
+
+``python -m evdist.client.background FOLDER`` runs the job in that folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from evdist.config import ConfigError
+from evdist.jobs import JobCancelled, JobError, JobFolder, JobState, run
+from evdist.jobs.watch import LOG_FORMAT
+
+__all__ = ["Background", "main"]
+
+#: Seconds until a new process must have taken the job.
+_PATIENCE = 60.0
+#: Processes that were started from here.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+class Background:
+    """Runs each job in a process of its own."""
+
+    def start(self, folder: JobFolder) -> None:
+        """Begin or go on; returns when the process has taken the job."""
+        command = [sys.executable, "-m", "evdist.client.background", folder.url]
+        quiet = subprocess.DEVNULL
+        # A session of its own: Ctrl-C, or the end of this process, does not reach it.
+        process = subprocess.Popen(
+            command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+        )
+        # They outlive the client; kept here, those that have ended are not left over as zombies.
+        _started[:] = [one for one in _started if one.poll() is None] + [process]
+        late = time.monotonic() + _PATIENCE
+        while time.monotonic() < late:
+            now = JobFolder.open(folder.url)
+            ended = now.state not in (JobState.QUEUED, JobState.RUNNING)
+            if now.is_alive() or (ended and process.poll() is not None):
+                return
+            if process.poll() is not None:
+                raise JobError(f"The process of job {folder.id} ended before it began to work.")
+            time.sleep(0.05)
+        raise JobError(f"The process of job {folder.id} did not begin within {_PATIENCE:.0f} s.")
+
+    def state(self, folder: JobFolder) -> JobState:
+        """A job that says it runs while nobody holds it was killed."""
+        if folder.state is JobState.RUNNING and not folder.is_alive():
+            return JobState.STOPPED
+        if folder.state is JobState.QUEUED and time.time() - folder.created > _PATIENCE:
+            return JobState.STOPPED  # whoever submitted it was killed before it could start it
+        return folder.state
+
+    def logs(self, folder: JobFolder) -> str:
+        return folder.log()
+
+    def cancel(self, folder: JobFolder) -> None:
+        folder.ask_to_cancel()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of ``python -m evdist.client.background``."""
+    (url,) = sys.argv[1:] if argv is None else argv
+    folder = JobFolder.open(url)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT.format(job=folder.id))
+    try:
+        run(folder.config.model_copy(update={"folder": folder.url}))
+    except (JobError, JobCancelled, ConfigError):
+        return 1  # the manifest says why
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

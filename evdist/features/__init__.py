@@ -1,0 +1,24 @@
+"""Attributes made from links, labels or dissimilarities, before clustering.
+
+Reference: Denoeux (2021), NN-EVCLUS, section 3.3 (metric adaptation) and section 4.2
+(dissimilarity data).
+
+========================  ==================  ===================================================
+what is known             transformer         what it does
+========================  ==================  ===================================================
+must- and cannot-links    `PCCA`              linear map: must-links shorter than 1, others longer
+must- and cannot-links    `KernelPCCA`        the same by a curved map
+labels of some objects    `KernelFDA`         separates the classes by a curved map
+labels of some objects    `LFDA`              linear map that lets a class have several parts
+dissimilarities           `DissimilarityPCA`  principal components of the dissimilarity rows
+========================  ==================  ===================================================
+
+The linear Fisher discriminants are scikit-learn's LinearDiscriminantAnalysis, fitted to the
+labelled objects. All are scikit-learn transformers; a label of -1 is not known.
+"""
+
+from evdist.features.dissimilarity import DissimilarityPCA
+from evdist.features.fisher import LFDA, KernelFDA
+from evdist.features.pcca import PCCA, KernelPCCA
+
+__all__ = ["LFDA", "PCCA", "DissimilarityPCA", "KernelFDA", "KernelPCCA"]

@@ -1,0 +1,22 @@
+"""The flow `cluster`: any job, from a configuration to a folder with the answer."""
+
+from __future__ import annotations
+
+from prefect import State, flow
+from prefect.states import Cancelled
+
+from evdist.config import JobConfig
+from evdist.jobs import JobCancelled, stages_of
+from flows.stages import enter_stages, reachable
+
+__all__ = ["cluster"]
+
+
+@flow(name="cluster", persist_result=False)
+def cluster(config: JobConfig) -> str | State:
+    """Run a job of any task; its folder is the result."""
+    config = reachable(config)
+    try:
+        return enter_stages(config, stages_of(config)).folder.url
+    except JobCancelled as stop:
+        return Cancelled(message=str(stop))  # not a failure: somebody wanted it

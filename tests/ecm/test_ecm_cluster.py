@@ -1,0 +1,103 @@
+"""ECM on a Dask cluster: the same bits as on threads, and a lost worker costs an iteration."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from evdist import ECM, FocalSets
+from evdist.solvers import ecm_blocks
+from evdist.solvers.ecm import Model, fit_ecm
+from evdist.solvers.ecm_blocks import ClusterRows, LocalRows
+
+N = 30_000
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((N, 3)) + 5.0 * rng.integers(0, 2, (N, 3))
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory) -> Iterator[Client]:
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+        host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
+        memory_limit="2GiB",
+    )  # fmt: skip
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("options", [{}, {"metric": "adaptive"}, {"focal_sets": "select"}])
+def test_the_same_bits_as_on_threads(X, client, options):
+    model = ECM(6, random_state=0, tol=1e-4, **options)
+    weight = np.linspace(0.5, 2.0, N)
+    here = model.fit(X, sample_weight=weight)
+    mass, history = here.credal_partition_.mass, here.history_
+    there = ECM(6, random_state=0, tol=1e-4, **options).fit(X, sample_weight=weight, client=client)
+    np.testing.assert_array_equal(there.credal_partition_.mass, mass)
+    assert there.history_ == history
+
+
+@pytest.mark.process
+def test_a_lost_worker_costs_an_iteration(X, client):
+    model = Model(FocalSets.pairs(4), X[:4])
+    expected = fit_ecm(LocalRows(X), model, tol=0.0, max_iter=6)
+    rows = ClusterRows(X, None, client)
+    killed = []
+
+    def kill_one(news) -> None:
+        if news.sweep == 2:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    found = fit_ecm(rows, model, tol=0.0, max_iter=6, report=kill_one)
+    assert killed
+    assert found.history == expected.history
+    np.testing.assert_array_equal(rows.masses(found.model), LocalRows(X).masses(expected.model))
+
+
+class SmallClient:
+    """What ECM asks of a client, in this process; counts what it is asked."""
+
+    def __init__(self, threads: int):
+        self.threads, self.tasks, self.sent = threads, 0, 0
+
+    def wait_for_workers(self, *_: object, **__: object) -> None: ...
+
+    def nthreads(self) -> dict[str, int]:
+        return {"here": self.threads}
+
+    def scatter(self, parts, hash):
+        self.sent += 1
+        return parts
+
+    def map(self, task, parts, *, model, pure):
+        self.tasks += len(parts)
+        return [task(part, model=model) for part in parts]
+
+    def gather(self, jobs):
+        return jobs
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_an_iteration_is_one_task_per_part_and_how_many_parts_changes_no_bit(
+    X, threads, monkeypatch
+):
+    monkeypatch.setattr(ecm_blocks, "smallest_worker", lambda client: None)
+    client = SmallClient(threads)
+    rows = ClusterRows(X, None, client)
+    model = Model(FocalSets.simple(4), X[:4])
+    fit = fit_ecm(rows, model, tol=0.0, max_iter=3)
+    parts = min(2 * threads, -(-N // ecm_blocks.BLOCK))
+    assert client.sent == 1
+    assert client.tasks == 4 * parts  # three iterations and the objective before them
+    assert fit.history == fit_ecm(LocalRows(X, None, 2), model, tol=0.0, max_iter=3).history

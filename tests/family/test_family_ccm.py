@@ -1,0 +1,124 @@
+"""CCM: the definition of its distances, exact steps, descent, CCM-bp, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from evdist import CCM, FocalSets, delta_bel
+from evdist.solvers.ccm import CredalModel
+
+
+def squared_distances(X: np.ndarray, V: np.ndarray, sets: FocalSets, gamma: float, delta: float):
+    """D_ij^2 as the paper defines it, (n, f)."""
+    d2 = ((X[:, None] - V[None]) ** 2).sum(axis=2)
+    D2 = np.full((len(X), len(sets)), delta**2)
+    for j, members in enumerate(sets.sets):
+        if members:
+            k = list(members)
+            middle = ((X - V[k].mean(axis=0)) ** 2).sum(axis=1)
+            D2[:, j] = (d2[:, k].sum(axis=1) + gamma * middle) / (len(k) + gamma)
+    return D2
+
+
+def drawn(seed: int, gamma: float = 0.7, c: int = 4) -> tuple[np.ndarray, CredalModel]:
+    rng = np.random.default_rng(seed)
+    V = rng.normal(size=(c, 3))
+    model = CredalModel(FocalSets.full(c), V, 0.0, 2.0, 3.0, gamma=gamma)
+    return 2 * rng.normal(size=(50, 3)), model
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 7.5])
+def test_masses_and_objective_follow_from_the_distances(gamma):
+    X, model = drawn(0, gamma)
+    D2 = squared_distances(X, model.prototypes, model.focal_sets, gamma, 3.0)
+    M = (1 / D2) / (1 / D2).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.masses(X, np.float64), M, atol=1e-12)
+    assert model.read(model.sums(X)).objective == pytest.approx((M**2 * D2).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 7.5])
+def test_a_step_minimises_the_objective_for_the_masses(gamma):
+    X, model = drawn(1, gamma)
+    M = model.masses(X, np.float64)
+
+    def cost(V: np.ndarray) -> float:
+        return float((M**2 * squared_distances(X, V, model.focal_sets, gamma, 3.0)).sum())
+
+    V = model.step(model.read(model.sums(X))).prototypes
+    rng = np.random.default_rng(2)
+    assert all(cost(V + 0.01 * rng.normal(size=V.shape)) > cost(V) for _ in range(20))
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000), st.sampled_from(["simple", "pairs", "full"]), st.floats(0, 5))
+def test_the_objective_never_rises(seed, focal_sets, gamma):
+    X = np.random.default_rng(seed).normal(size=(40, 2))
+    model = CCM(3, gamma=gamma, focal_sets=focal_sets, delta=2, n_init=1, random_state=seed).fit(X)
+    assert (np.diff(model.history_) <= 0).all()
+
+
+def test_an_object_between_others_is_not_given_to_their_set():
+    """Three clusters on a line: ECM's centre of {1, 3} lies on cluster 2; here that set is far."""
+    sets = FocalSets.pairs(3)
+    model = CredalModel(sets, np.array([[0.0], [5.0], [10.0]]), 0.0, 2.0, 100.0, gamma=1.0)
+    (mass,) = model.masses(np.array([[5.2]]), np.float64)
+    assert mass[sets.index([1])] > 0.9
+    assert mass[sets.index([0, 2])] < mass[sets.index([0, 1])]
+
+
+def test_belief_peaks_start_it():
+    X, y = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+    model = CCM(3, init=X[delta_bel(X, 30).largest(3)]).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+
+
+def test_a_weight_is_as_good_as_copies():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(60, 2)), rng.integers(1, 4, 60)
+    start = X[:3]
+    a = CCM(3, init=start, tol=0, max_iter=400).fit(X, sample_weight=w)
+    b = CCM(3, init=start, tol=0, max_iter=400).fit(np.repeat(X, w, axis=0))
+    np.testing.assert_allclose(a.prototypes_, b.prototypes_, atol=1e-6)
+
+
+@pytest.mark.process
+def test_a_cluster_changes_no_bit(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    model = CCM(3, init=X[:3], max_iter=300)
+    here = model.fit(X).credal_partition_.mass
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+        host="127.0.0.1", local_directory=str(tmp_path), memory_limit="2GiB",
+    )  # fmt: skip
+    with cluster, Client(cluster) as client:
+        there = model.fit(X, client=client).credal_partition_.mass
+    np.testing.assert_array_equal(here, there)
+
+
+def test_threads_change_no_bit():
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    a, b = (CCM(3, n_jobs=j, n_init=1, max_iter=300, random_state=0).fit(X) for j in (1, 2))
+    np.testing.assert_array_equal(a.credal_partition_.mass, b.credal_partition_.mass)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"gamma": -1}, "gamma must be a number of at least 0, got -1"),
+        ({"beta": 1}, "beta must be a number above 1"),
+        ({"delta": 0}, "delta must be a number above 0"),
+        ({"n_clusters": 31}, "n_clusters must be at most the number of objects"),
+        ({"focal_sets": "select"}, "focal_sets must be a FocalSets or one of"),
+        ({"init": np.zeros((2, 2))}, "init must be one prototype per cluster"),
+    ],
+)
+def test_what_cannot_be_is_refused(parameters, sentence):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match=sentence):
+        CCM(**{"n_clusters": 3, **parameters}).fit(X)

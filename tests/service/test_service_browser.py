@@ -1,0 +1,60 @@
+"""The page on Dask's dashboard and the report, opened in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from playwright.sync_api import sync_playwright
+from service.servers import dask_cluster
+
+from evdist import run
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs Chromium (Debian: apt-get install chromium), which is absent")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+def test_a_fit_can_be_watched_and_its_report_read(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.normal(size=(2000, 3)) + 5 * rng.integers(0, 3, (2000, 1)))
+    config = {
+        "folder": str(tmp_path / "job"),
+        "data": {"url": str(tmp_path / "x.npy")},
+        "parameters": {"n_clusters": 3, "tol": 0.0, "max_iter": 300, "d0": "q0.5"},
+        "title": "Three <b>groups</b>",
+    }
+    with dask_cluster(tmp_path) as dask, ThreadPoolExecutor(1) as pool:
+        config["cluster"] = {"kind": "scheduler", "address": dask.address}
+        job = pool.submit(run, config)
+        page = browser.new_page()
+        page.goto(f"{dask.dashboard}/evdist")
+        page.get_by_text("fall of J").wait_for(timeout=120_000)
+        page.get_by_text("of 300").wait_for(timeout=120_000)
+        assert "colour step" in page.content()
+        assert page.get_by_role("link", name="Evdist").count() == 1  # in the bar of pages
+        assert page.locator("canvas").count() >= 3
+        with urllib.request.urlopen(f"{dask.dashboard}/evdist.json") as reply:
+            assert b'"stage"' in reply.read()
+        with urllib.request.urlopen(f"{dask.dashboard}/metrics") as reply:
+            metrics = reply.read().decode()
+        result = job.result(timeout=240)
+    assert f'evdist_objective{{job="{result.folder.id}",stage="fit"}}' in metrics
+    page.goto(f"file://{result.report}")
+    assert page.title() == "Three <b>groups</b>"
+    pictures = page.locator("img")
+    assert pictures.count() >= 4
+    drawn = pictures.evaluate_all("found => found.map(one => one.naturalWidth)")
+    assert all(width > 0 for width in drawn)

@@ -1,0 +1,142 @@
+"""From the client through Prefect, Dask and S3 to the answer, and what survives when they die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from service.servers import ROOT, wait_for
+
+from evdist import EVCLUS
+from evdist.jobs import JobCancelled, JobState
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+
+VICTIMS = ("flow", "prefect worker", "client", "dask worker")  # the last one is not replaced
+#: A fit that takes a while: it never meets its stopping rule.
+LONG = {"n_clusters": 3, "n_dissimilarities": 30, "tol": 0.0, "d0": "q0.5"}
+
+
+def objects(seed: int, n: int = 3000) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)) + 4.0 * rng.integers(0, 3, (n, 1))
+
+
+def in_process(X: np.ndarray, **parameters) -> np.ndarray:
+    short = parameters.get("tol") == 0
+    with pytest.warns(match="did not converge") if short else nullcontext():
+        return EVCLUS(**parameters).fit(X).credal_partition_.mass
+
+
+def sweeping(job, sweep: int = 3):
+    """Wait until the fit is under way; its news."""
+
+    def look():
+        assert job.status not in (JobState.FAILED, JobState.DONE), (job.status, job.error)
+        news = job.folder.progress()
+        return news if news and news.get("stage") == "fit" and news["sweep"] >= sweep else None
+
+    return wait_for("the fit", look, 240)
+
+
+def tasks_at_work(dashboard: str) -> int:
+    with urllib.request.urlopen(f"{dashboard}/json/counts.json", timeout=5) as reply:
+        return json.load(reply)["processing"]
+
+
+def artifact_kinds(api_url: str) -> set[str]:
+    wanted = urllib.request.Request(
+        f"{api_url}/artifacts/filter", b"{}", {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(wanted, timeout=10) as reply:
+        return {artifact["type"] for artifact in json.load(reply)}
+
+
+def test_a_job_ends_with_the_bits_of_a_fit_in_process(service):
+    X = objects(0)
+    service.worker()
+    given = {"n_clusters": 3, "n_dissimilarities": 30, "random_state": 1}
+    job = service.client().submit(X, **given)
+    assert service.client().submit(X, **given).url == job.url  # found, not run twice
+    job.wait(240, bar=False)
+    np.testing.assert_array_equal(np.asarray(job.result().mass), in_process(X, **given))
+    assert job.metrics["n_objects"] == len(X)
+    assert set(job.folder.stages) == {"load", "validate", "sample", "fit", "summarise", "report"}
+    assert "fit: done" in job.logs()
+    assert {"progress", "table", "markdown", "image"} <= artifact_kinds(service.prefect.api_url)
+
+
+def test_two_jobs_at_once_do_not_mix(service):
+    service.worker()
+    client = service.client()
+    given = {"n_clusters": 3, "n_dissimilarities": 30, "random_state": 0, "d0": "q0.5"}
+    jobs = {seed: client.submit(objects(seed), **given) for seed in (10, 11)}
+    for seed, job in jobs.items():
+        job.wait(300, bar=False)
+        expected = in_process(objects(seed), **given)
+        np.testing.assert_array_equal(np.asarray(job.result().mass), expected)
+    assert {job.id for job in client.jobs()} >= {job.id for job in jobs.values()}
+
+
+def test_cancelling_stops_the_work_on_dask_within_ten_seconds(service):
+    service.worker()
+    job = service.client().submit(objects(20), **LONG, max_iter=100_000, random_state=0)
+    sweeping(job)
+    began = time.monotonic()
+    job.cancel()
+    wait_for("idle workers", lambda: tasks_at_work(service.dask.dashboard) == 0, 60)
+    sweep = job.folder.progress()["sweep"]
+    assert time.monotonic() - began < 10
+    with pytest.raises(JobCancelled, match="was cancelled"):
+        job.wait(60, bar=False)
+    assert job.folder.progress()["sweep"] - sweep <= 1
+    assert tasks_at_work(service.dask.dashboard) == 0
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_kill_9_in_the_middle_of_the_fit_changes_no_bit(service, victim):
+    seed = 30 + VICTIMS.index(victim)
+    X = objects(seed)
+    given = {**LONG, "max_iter": 150, "random_state": seed}
+    worker = service.worker()
+    client = service.client()
+    if victim == "client":
+        script = (
+            "import sys, json, numpy as np\n"
+            "from evdist import Client\n"
+            "job = Client(sys.argv[1], sys.argv[2]).submit(np.load(sys.argv[3]), "
+            "**json.loads(sys.argv[4]))\n"
+            "print(job.id, flush=True)\n"
+            "job.wait()\n"
+        )
+        path = service.prefect.folder / "client.npy"
+        np.save(path, X)
+        other = subprocess.Popen(
+            [sys.executable, "-c", script, service.storage, service.prefect.api_url, str(path),
+             json.dumps(given)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+        )  # fmt: skip
+        job = client.job(other.stdout.readline().strip())
+        sweeping(job)
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        other.stdout.close()
+    else:
+        job = client.submit(X, **given)
+        news = sweeping(job)
+        pids = {
+            "dask worker": service.dask.workers[0].pid,
+            "flow": news["pid"],
+            "prefect worker": worker.pid,
+        }
+        os.kill(pids[victim], signal.SIGKILL)
+    job.wait(400, bar=False)
+    np.testing.assert_array_equal(np.asarray(job.result().mass), in_process(X, **given))
