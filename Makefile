@@ -50,5 +50,5 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing evdist, what it needs and the tools for testing into $(VENV)/ (a minute or two)"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev,nn,service,s3]'
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev,nn,service,s3,k8s]'
 	@touch $@ $(VENV)/.installed

@@ -22,7 +22,7 @@ from prefect.artifacts import (
 from prefect.logging.handlers import APILogHandler
 
 from evdist.config import Cluster, ConfigError, JobConfig
-from evdist.jobs import JobCancelled, JobError, JobResult, run
+from evdist.jobs import JobCancelled, JobError, JobFolder, JobResult, run
 from evdist.plot import sizes, to_png
 from evdist.report.facts import in_words
 from evdist.solvers.irqp import Progress
@@ -42,7 +42,7 @@ def reachable(config: JobConfig) -> JobConfig:
     are files.
     """
     address = os.environ.get("EVDIST_SCHEDULER")
-    if address is None or config.cluster.kind != "threads":
+    if not address or config.cluster.kind != "threads":
         return config
     names = ("CA", "CERT", "KEY")
     tls = {f"tls_{name.lower()}": os.environ.get(f"EVDIST_TLS_{name}") for name in names}
@@ -80,7 +80,7 @@ def enter_stages(config: JobConfig, names: tuple[str, ...]) -> JobResult:
     """All stages, one after the other; the last one's folder."""
     for name in names:
         stage(config, name)
-    result = run(config)  # every stage is done: this only reads the manifest
+    result = JobResult(JobFolder.open(config.folder))
     publish(result)
     return result
 

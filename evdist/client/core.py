@@ -56,7 +56,7 @@ class Client:
     ):
         home = os.environ.get("EVDIST_STORAGE") or str(Path.home() / ".evdist")
         self.storage = address(storage if storage is not None else home)
-        self.api_url = api_url or os.environ.get("EVDIST_API_URL")
+        self.api_url = api_url or os.environ.get("EVDIST_API_URL") or None
         self.deployment = deployment
         self._backend: Backend = Background()
         if self.api_url is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -11,7 +12,7 @@ from prefect.client.schemas.filters import LogFilterFlowRunId as ByFlowRun
 from prefect.client.schemas.sorting import FlowRunSort, LogSort
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import Cancelling
+from prefect.states import Cancelling, Crashed
 
 from evdist.jobs import JobError, JobFolder, JobState
 
@@ -25,6 +26,8 @@ _STATES = {
     "RUNNING": JobState.RUNNING,
     "CANCELLING": JobState.RUNNING,
 }
+#: A run writes news every two seconds; without any for so long it is taken for dead.
+LOST_SECONDS = 60.0
 _LOG_LINES = 200  # the server gives no more at once
 
 
@@ -59,7 +62,9 @@ class Deployment:
                 ) from error
             runs = self._runs(client, folder)
             if runs and runs[0].state is not None and not runs[0].state.is_final():
-                return  # under way, or about to be
+                if not _is_lost(runs[0], folder):
+                    return  # under way, or about to be
+                client.set_flow_run_state(runs[0].id, Crashed(), force=True)
             tries = len(runs)
             try:
                 client.create_flow_run_from_deployment(
@@ -83,13 +88,14 @@ class Deployment:
             return folder.state
         state = runs[0].state
         if not state.is_final():
+            if _is_lost(runs[0], folder):
+                return JobState.STOPPED
             return _STATES.get(state.type.value, folder.state)
         # The flow is over; the folder knows better why. One that still says it runs was killed.
         told = JobFolder.open(folder.url).state
-        if told in (JobState.QUEUED, JobState.RUNNING):
-            cancelled = state.is_cancelled()
-            return JobState.CANCELLED if cancelled else JobState.STOPPED
-        return told
+        if told in (JobState.FAILED, JobState.CANCELLED, JobState.DONE):
+            return told
+        return JobState.CANCELLED if state.is_cancelled() else JobState.STOPPED
 
     def logs(self, folder: JobFolder) -> str:
         """What the flow runs have logged, oldest first."""
@@ -154,6 +160,15 @@ class _Connected:
     def __exit__(self, *error: Any) -> None:
         self._client.__exit__(*error)
         self._settings.__exit__(*error)
+
+
+def _is_lost(run: Any, folder: JobFolder) -> bool:
+    """Whether a run says it works but gives no sign of life: its process and its worker died."""
+    if run.state.type.value not in ("RUNNING", "CANCELLING"):
+        return False
+    told = (folder.progress() or {}).get("updated", 0.0)
+    began = run.start_time.timestamp() if run.start_time else time.time()
+    return time.time() - max(told, began) > LOST_SECONDS
 
 
 def _tag(folder: JobFolder) -> str:

@@ -165,9 +165,10 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
             logger.error("failed: %s", sentence(error))
         raise
     except BaseException as stop:  # Ctrl-C, or a signal to end
-        folder.set_state(JobState.CANCELLED if watch.cancelled else JobState.STOPPED)
+        wanted = watch.cancelled or folder.is_cancelled()
+        folder.set_state(JobState.CANCELLED if wanted else JobState.STOPPED)
         logger.info("stopped; the same call goes on where it was")
-        if watch.cancelled:
+        if watch.cancelled:  # the signal was our own
             raise JobCancelled(f"Job {folder.id} was cancelled.") from stop
         raise
     if finished:

@@ -32,6 +32,7 @@ from evdist.stores.encoding import (
     StoreExistsError,
     StoreNotFoundError,
     check_encoding,
+    checked,
     chunk_rows,
     open_group,
 )
@@ -64,7 +65,7 @@ def write(url: Url, mass: Any, focal_sets: FocalSets) -> None:
         shape=mass.shape,
         dtype=_stored(mass),
         chunks=(chunk_rows(mass.shape[0], row_bytes), len(focal_sets)),
-        compressors=COMPRESSOR,
+        compressors=checked(COMPRESSOR),
     )
     write_rows(block, mass, target)
     group.attrs["complete"] = True

@@ -58,6 +58,8 @@ PLACED_AGAINST = 50
 STARTS = 10
 #: Weights of the constraints in the warm-up, k-CEVCLUS section 3.1 (which has the first).
 WARM_UP = (0.05, 0.15)
+#: Where the sweeps over landmarks end at the latest.
+LANDMARK_STOP = Stop(1e-6, 200)
 
 
 @dataclass(frozen=True)
@@ -351,7 +353,8 @@ def _starts(
         return _given_or_random(source.n, focal_sets, settings), landmarks
     landmarks = fit_landmarks(
         source, objects, focal_sets, d0, k=settings.k, n_starts=STARTS * settings.n_init,
-        init=str(settings.init), stop=settings.stop, seed=settings.seed, n_threads=n_threads,
+        init=str(settings.init), stop=_landmark_stop(settings.stop), seed=settings.seed,
+        n_threads=n_threads,
     )  # fmt: skip
     if len(objects) == source.n:
         return [landmarks.mass], landmarks
@@ -365,6 +368,11 @@ def _starts(
     )  # fmt: skip
     mass[objects] = landmarks.mass
     return [mass], landmarks
+
+
+def _landmark_stop(stop: Stop) -> Stop:
+    """A start need not be settled further than this, however far the fit itself shall go."""
+    return Stop(max(stop.tol, LANDMARK_STOP.tol), min(stop.max_iter, LANDMARK_STOP.max_iter))
 
 
 def _given_or_random(

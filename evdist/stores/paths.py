@@ -65,12 +65,15 @@ def replace_bytes(url: Url, content: bytes) -> None:
     if not isinstance(filesystem, LocalFileSystem):
         filesystem.pipe_file(path, content)  # object storage shows an object when it is whole
         return
-    draft = f"{path}.{os.getpid()}.part"
-    with open(draft, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+    draft = Path(f"{path}.{os.getpid()}.part")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)  # there only when the disk is full
     _flush(os.path.dirname(path))
 
 

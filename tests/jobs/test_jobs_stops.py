@@ -107,9 +107,8 @@ class TestInProcess:
 class TestKilled:
     """kill -9 of a real process."""
 
-    @pytest.mark.parametrize(("stage", "count"), [("load", 1), ("fit", 9)])
-    def test_at_a_stage(self, folder, whole, stage, count):
-        run_and_kill(config(folder), stage, count)
+    def test_in_the_middle_of_the_fit(self, folder, whole):
+        run_and_kill(config(folder), "fit", 9)
         assert state(folder / "job") == "running"
         assert not JobFolder.open(folder / "job").is_alive()
         assert_goes_on(folder, whole)

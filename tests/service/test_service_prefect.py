@@ -138,5 +138,8 @@ def test_kill_9_in_the_middle_of_the_fit_changes_no_bit(service, victim):
             "prefect worker": worker.pid,
         }
         os.kill(pids[victim], signal.SIGKILL)
+    if victim == "prefect worker":
+        worker.wait()
+        service.worker()  # as its supervisor would
     job.wait(400, bar=False)
     np.testing.assert_array_equal(np.asarray(job.result().mass), in_process(X, **given))

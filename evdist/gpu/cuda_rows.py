@@ -1,0 +1,142 @@
+"""Row programs on a GPU: launches of the kernels in rows.cu."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import c_double, c_int, c_longlong
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from .arrays import Partners, State
+from .nvrtc import compiled
+from .torch_rows import TorchRows
+
+__all__ = ["MAX_FOCAL_SETS", "MAX_IN_REGISTERS", "CudaRows", "Rows", "rows_on"]
+
+#: Up to this many focal sets a thread keeps its program in registers, as rows.cu has it; up to the
+#: second number in its own memory; beyond, torch does the work.
+MAX_IN_REGISTERS, MAX_FOCAL_SETS = 16, 64
+
+
+class Launcher(Protocol):
+    def launch(self, name: str, rows: int, along: int, args: Sequence[object]) -> None: ...
+
+
+class Rows(Protocol):
+    """What a fit does to rows; `TorchRows` documents each operation."""
+
+    def update(self, state: State, colour: int, places: Tensor | None = None) -> None: ...
+
+    def objective(self, state: State) -> Tensor: ...
+
+    def assign(
+        self, mass: Tensor, table: Tensor, delta: Tensor, partners: Partners,
+        lo: int, rows: int, place: int, spread: int,
+    ) -> None: ...  # fmt: skip
+
+    def distances(
+        self, mine: Tensor, others: Tensor, out: Tensor, partners: Partners,
+        code: tuple[int, int], gamma: float, *, lo: int, first: int, rows: int,
+        place: int, spread: int,
+    ) -> None: ...  # fmt: skip
+
+
+class CudaRows:
+    """`module(macros)` gives the kernels compiled with them."""
+
+    def __init__(self, module: Callable[[tuple[str, ...]], Launcher]):
+        self._module = module
+
+    def update(self, state: State, colour: int, places: Tensor | None = None) -> None:
+        graph, partners = state.graph, state.graph.colours[colour]
+        lo, hi = graph.bounds[colour : colour + 2]
+        rows = hi - lo if places is None else len(places)
+        macros = _macros(state)
+        if state.extra is not None:
+            macros += ("LINKED",)
+        self._module(macros).launch(
+            "update", rows, len(state.mass),
+            [state.mass, state.table, state.delta, state.weight, state.extra, state.change,
+             state.projection, partners.base, partners.lim, partners.shift, places,
+             c_longlong(graph.n), c_int(lo), c_int(rows), c_int(partners.size), c_int(graph.k),
+             _rounds(state.f)],
+        )  # fmt: skip
+
+    def objective(self, state: State) -> Tensor:
+        graph, problems = state.graph, len(state.mass)
+        module = self._module(_macros(state))
+        total = torch.zeros(problems, dtype=torch.float64, device=state.mass.device)
+        for colour, partners in enumerate(graph.colours):
+            lo, hi = graph.bounds[colour : colour + 2]
+            out = torch.empty(problems, hi - lo, dtype=torch.float64, device=state.mass.device)
+            module.launch(
+                "objective", hi - lo, problems,
+                [state.mass, state.table, state.delta, state.weight, out, partners.base,
+                 partners.lim, partners.shift, c_longlong(graph.n), c_int(lo), c_int(hi - lo),
+                 c_int(partners.size), c_int(graph.k)],
+            )  # fmt: skip
+            total += out.sum(1)
+        return total
+
+    def assign(
+        self, mass: Tensor, table: Tensor, delta: Tensor, partners: Partners,
+        lo: int, rows: int, place: int, spread: int,
+    ) -> None:  # fmt: skip
+        self._module((f"F={mass.shape[1]}", *_half(delta))).launch(
+            "assign", rows, 1,
+            [mass, table, delta, partners.base, partners.lim, partners.shift,
+             c_longlong(delta.stride(0)), c_int(lo), c_int(rows), c_longlong(place),
+             c_int(spread), c_int(partners.size), c_int(partners.k), _rounds(mass.shape[1])],
+        )  # fmt: skip
+
+    def distances(
+        self, mine: Tensor, others: Tensor, out: Tensor, partners: Partners,
+        code: tuple[int, int], gamma: float, *, lo: int, first: int, rows: int,
+        place: int, spread: int,
+    ) -> None:  # fmt: skip
+        self._module(("F=2", *_half(out))).launch(
+            "distances", rows, -(-partners.k // 8),
+            [mine, others, out, partners.base, partners.lim, partners.shift,
+             c_longlong(out.stride(0)), c_longlong(lo), c_longlong(first), c_int(rows),
+             c_longlong(place), c_int(spread), c_int(partners.size), c_int(partners.k),
+             c_int(mine.shape[1]), c_int(code[0]), c_int(code[1]), c_double(gamma)],
+        )  # fmt: skip
+
+
+def _rounds(f: int) -> c_int:
+    """Rounds of a row program at most: entering and leaving of every focal set, with room."""
+    return c_int(32 + 4 * f)
+
+
+def _half(delta: Tensor) -> tuple[str, ...]:
+    return ("HALF",) if delta.dtype == torch.float16 else ()
+
+
+def _macros(state: State) -> tuple[str, ...]:
+    weighted = ("WEIGHTED",) if state.weight is not None else ()
+    return (f"F={state.f}", *_half(state.delta), *weighted)
+
+
+class _Mixed(CudaRows):
+    """Distances by CUDA, row programs by torch: for many focal sets."""
+
+    def __init__(self, module: Callable[[tuple[str, ...]], Launcher]):
+        super().__init__(module)
+        plain = TorchRows()
+        self.update = plain.update  # type: ignore[method-assign]
+        self.objective = plain.objective  # type: ignore[method-assign]
+        self.assign = plain.assign  # type: ignore[method-assign]
+
+
+def rows_on(device: torch.device, f: int) -> Rows:
+    """The fastest way to solve row programs with f focal sets on a device."""
+    if device.type != "cuda":
+        return TorchRows()
+    number = torch.cuda.current_device() if device.index is None else device.index
+
+    def module(macros: tuple[str, ...]) -> Launcher:
+        return compiled(macros, number)
+
+    return CudaRows(module) if f <= MAX_FOCAL_SETS else _Mixed(module)

@@ -1,0 +1,111 @@
+"""`evdist plan`: what a cluster must have for a job, and values for the chart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from chart_render import VALUES, defaults, merged, refusals, render_values
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from evdist.cli import app
+from evdist.jobs.plan import Plan, seconds_per_row
+from evdist.solvers.memory import projected
+
+GIB = 1 << 30
+
+
+def test_the_example_of_the_page() -> None:
+    plan = Plan.of(10**8, 64, 20)
+    assert (plan.focal_sets, plan.pairs) == (22, 100)
+    assert plan.data == 25_600_000_000
+    # Masses are on every worker, pairs are shared, and both fit with room to spare.
+    need = projected(10**8, 100, 22, workers=plan.workers)
+    assert need.total + plan.data < plan.worker_need < plan.worker_limit
+    assert plan.workers == 2
+
+
+@pytest.mark.parametrize(("k", "f", "low", "high"), [(100, 6, 1.1, 2.4), (100, 12, 1.6, 3.2)])
+def test_time_is_near_what_was_measured(k: int, f: int, low: float, high: float) -> None:
+    """docs/evclus-speed.md: 1.1 to 1.4 and 2.3 to 2.6 microseconds; docs/sizing.md has more."""
+    assert low < seconds_per_row(k, f) * 1e6 < high
+
+
+@given(
+    n=st.integers(10**3, 10**10),
+    d=st.integers(1, 10**4),
+    c=st.integers(1, 60),
+    workers=st.integers(1, 500),
+)
+def test_more_of_anything_never_costs_less(n: int, d: int, c: int, workers: int) -> None:
+    plan = Plan.of(n, d, c, workers=workers)
+    for more in (
+        Plan.of(n + 1, d, c, workers=workers),
+        Plan.of(n, d + 1, c, workers=workers),
+        Plan.of(n, d, c + 1, workers=workers),
+    ):
+        for size in ("worker_limit", "scheduler_limit", "run_limit", "storage", "sweep_seconds"):
+            assert getattr(more, size) >= getattr(plan, size)
+    more = Plan.of(n, d, c, workers=workers + 1)
+    assert more.worker_need <= plan.worker_need
+    assert more.compute_seconds < plan.compute_seconds
+
+
+@pytest.mark.process
+def test_the_values_are_good_ones_and_the_chart_takes_them(tmp_path: Path) -> None:
+    mine = yaml.safe_load((VALUES / "minimal.yaml").read_text())
+    plan = Plan.of(10**8, 64, 20, threads=16)
+    values = merged(mine, yaml.safe_load(plan.values()))
+    assert refusals(merged(defaults(), values)) == []
+    chart = render_values(values, tmp_path)
+    spec = chart["Deployment", "evdist-worker"]["spec"]
+    assert spec["replicas"] == plan.workers
+    limits = spec["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits == {"cpu": "16", "memory": f"{plan.worker_limit // GIB}Gi"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"objects": 0}, "objects must be at least 1"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"clusters": 30, "focal_sets": "full"}, "focal sets are too many"),
+        ({"focal_sets": "some"}, "focal_sets must be one of"),
+        ({"network": 0.0}, "network must be more than 0"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(wrong: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Plan.of(**{"objects": 1000, "features": 2, "clusters": 3, **wrong})
+
+
+class TestTheCommand:
+    ARGUMENTS = ("plan", "--objects", "1e8", "--features", "64", "--clusters", "20")
+
+    def test_tells_memory_storage_time_and_values(self) -> None:
+        done = CliRunner().invoke(app, self.ARGUMENTS)
+        assert done.exit_code == 0, done.output
+        for words in ("memory per worker", "storage", "time per full sweep", "replicas: 2"):
+            assert words in done.output
+
+    def test_writes_the_values_to_a_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "size.yaml"
+        done = CliRunner().invoke(app, [*self.ARGUMENTS, "--values", str(file)])
+        assert done.exit_code == 0, done.output
+        assert yaml.safe_load(file.read_text())["dask"]["workers"]["replicas"] == 2
+
+    def test_answers_machines(self) -> None:
+        done = CliRunner().invoke(app, [*self.ARGUMENTS, "--json"])
+        found = json.loads(done.output)
+        assert found["workers"] == 2
+        assert found["worker_limit"] % GIB == 0
+
+    @pytest.mark.parametrize("number", ["many", "1.5", "inf", "nan"])
+    def test_wants_whole_numbers(self, number: str) -> None:
+        done = CliRunner().invoke(app, ["plan", "--objects", number, "--features", "2", "-c", "3"])
+        assert done.exit_code == 2
+        assert "needs a whole number" in done.output
