@@ -143,7 +143,8 @@ class Ranks:
         waiting = list(jobs)
         while waiting:
             try:
-                distributed.wait(waiting, timeout=_LOOK, return_when="FIRST_COMPLETED")
+                with self._client.as_current():  # it need not be the process's only one
+                    distributed.wait(waiting, timeout=_LOOK, return_when="FIRST_COMPLETED")
             except (TimeoutError, distributed.client.FuturesCancelledError):
                 pass  # rows that were sent to a lost worker take the task with them
             waiting = [job for job in jobs if job.status == "pending"]

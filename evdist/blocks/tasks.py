@@ -41,7 +41,9 @@ def map_tasks(
     whole = client.submit(_join, parts, pure=False)
     jobs = [client.submit(_run, task, whole, item, pure=False, retries=3) for item in items]
     # Whoever has a client has loaded its library; nobody else pays for it.
-    for job in sys.modules["distributed"].as_completed(jobs):
+    with client.as_current():  # it need not be the process's only one
+        done = sys.modules["distributed"].as_completed(jobs)
+    for job in done:
         yield job.result()
 
 

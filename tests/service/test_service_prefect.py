@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from service.servers import ROOT, wait_for
 
-from evdist import EVCLUS
+from evdist import EVCLUS, Client
 from evdist.jobs import JobCancelled, JobState
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
@@ -72,6 +72,23 @@ def test_a_job_ends_with_the_bits_of_a_fit_in_process(service):
     assert set(job.folder.stages) == {"load", "validate", "sample", "fit", "summarise", "report"}
     assert "fit: done" in job.logs()
     assert {"progress", "table", "markdown", "image"} <= artifact_kinds(service.prefect.api_url)
+
+
+@pytest.mark.parametrize(
+    ("flow", "algorithm", "given"),
+    [
+        ("bootstrap", "bootclus", {"n_bootstrap": 20, "covariance_models": "EII"}),
+        ("nn_train", "nnevclus", {"max_iter": 20, "n_init": 1, "device": "cpu", "d0": "q0.5"}),
+    ],
+)
+def test_algorithms_have_flows_of_their_own(service, flow, algorithm, given):
+    service.worker()
+    X = objects(5, 300)
+    client = Client(service.storage, service.prefect.api_url, deployment=f"{flow}/evdist")
+    job = client.submit(X, algorithm, n_clusters=3, random_state=0, **given)
+    job.wait(240, bar=False)
+    assert job.result().n_objects == len(X)
+    assert job.model().predict(X[:5]).shape == (5,)
 
 
 def test_two_jobs_at_once_do_not_mix(service):
