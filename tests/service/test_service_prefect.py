@@ -16,7 +16,8 @@ import pytest
 from service.servers import ROOT, wait_for
 
 from evdist import EVCLUS, Client
-from evdist.jobs import JobCancelled, JobState
+from evdist.jobs import JobCancelled, JobFolder, JobResult, JobState
+from evdist.stores.paths import read_bytes
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -89,6 +90,43 @@ def test_algorithms_have_flows_of_their_own(service, flow, algorithm, given):
     job.wait(240, bar=False)
     assert job.result().n_objects == len(X)
     assert job.model().predict(X[:5]).shape == (5,)
+
+
+def flow_run(service, flow: str, **parameters) -> None:
+    """Run a deployment to its end."""
+    service.worker()
+    given = json.dumps(parameters)
+    said = service.prefect.prefect(
+        "deployment", "run", f"{flow}/evdist", "--params", given, "--watch"
+    )
+    assert "Completed" in said
+
+
+def test_a_grid_is_compared_and_the_best_kept(service):
+    X = objects(6, 300)
+    data = {"url": service.client().upload(X).url}
+    folder = f"{service.storage}/grids/a"
+    config = {"folder": folder, "data": data, "parameters": {"n_clusters": 2, "d0": "q0.5"}}
+    flow_run(service, "sweep", config=config, n_clusters=[2, 3], seeds=[0, 1])
+    found = json.loads(read_bytes(f"{folder}/sweep.json"))
+    assert len(found["jobs"]) == 4
+    assert found["best"] == found["jobs"][0]["folder"]
+    assert found["jobs"][0]["n_clusters"] == 3  # as many as there are
+    assert JobFolder.open(found["best"]).state is JobState.DONE
+
+
+def test_growing_data_are_fitted_again_from_where_they_were(service):
+    X, client = objects(7, 400), service.client()
+    folder = f"{service.storage}/nights"
+    for night, n in (("one", 300), ("two", 400)):
+        data = {"url": client.upload(X[:n]).url}
+        given = {"folder": folder, "data": data, "parameters": {"n_clusters": 3, "d0": "q0.5"}}
+        flow_run(service, "nightly", config=given, name=night)
+    first, second = (JobFolder.open(f"{folder}/{night}") for night in ("one", "two"))
+    assert first.config.start is None
+    assert second.config.start == first.url
+    assert JobResult(second).partition.n_objects == 400
+    assert JobResult(second).metrics["converged"]
 
 
 def test_two_jobs_at_once_do_not_mix(service):
