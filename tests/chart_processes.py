@@ -113,6 +113,8 @@ class Machine:
 
         env = {key: here(value) for key, value in image_environment().items()}
         env |= {key: here(value) for key, value in self._environment(box, index).items()}
+        # The checkout stands for the image's own folder; it may lie in /tmp, as no image does.
+        env |= {"PYTHONPATH": str(ROOT), "EVDIST_SOURCE": str(ROOT)}
         # Kernels that other tests have compiled are used, or each process takes a minute for them.
         env.pop("NUMBA_CACHE_DIR")
         writable.append(KERNELS)
@@ -181,5 +183,4 @@ def image_environment() -> dict[str, str]:
     assert block is not None
     pairs = re.findall(r"(\w+)=(\S+)", block[1].replace("\\\n", " "))
     found = {key: value for key, value in pairs if key not in ("PATH", "PYTHONDONTWRITEBYTECODE")}
-    source = {"PYTHONPATH": str(ROOT), "EVDIST_SOURCE": str(ROOT)}
-    return {**found, **source, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**found, "PYTHONDONTWRITEBYTECODE": "1"}
