@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -133,8 +134,6 @@ def dask_cluster(folder: Path, n_workers: int = 2, env: Mapping[str, str] | None
 def _count(dashboard: str) -> int:
     try:
         with urllib.request.urlopen(f"{dashboard}/json/counts.json", timeout=2) as reply:
-            import json
-
             return json.load(reply)["workers"]
     except (urllib.error.URLError, OSError, KeyError, ValueError):
         return -1
