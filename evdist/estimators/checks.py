@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
 
-__all__ = ["at_most_objects", "focal_family", "integer", "non_negative", "one_of", "positive"]
+__all__ = [
+    "at_most_objects",
+    "checked_d0",
+    "focal_family",
+    "integer",
+    "non_negative",
+    "one_of",
+    "positive",
+]
 __all__ += ["weights"]
 
 
@@ -84,6 +92,24 @@ def weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | No
             "out objects that should not count."
         )
     return w / w.mean()
+
+
+def checked_d0(d0: Any) -> float | str:
+    """A positive number, a quantile such as "q0.9", or "auto"."""
+    if isinstance(d0, str):
+        if d0 == "auto":
+            return d0
+        try:
+            quantile = float(d0[1:]) if d0.startswith("q") else -1.0
+        except ValueError:
+            quantile = -1.0
+        if 0 < quantile <= 1:
+            return d0
+    elif isinstance(d0, Real) and not isinstance(d0, bool) and 0 < float(d0) < np.inf:
+        return float(d0)
+    raise ValueError(
+        f'd0 must be a positive number, a quantile such as "q0.9", or "auto", got {d0!r}.'
+    )
 
 
 def _is_number(value: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from evdist.constraints import check_links, expand_constraints
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import (
     at_most_objects,
+    checked_d0,
     focal_family,
     integer,
     non_negative,
@@ -299,7 +299,7 @@ class EVCLUS(CredalClusterer):
             n_clusters=int(self.n_clusters),
             k=min(int(self.n_dissimilarities), n - 1),
             focal_sets=self._family(),
-            d0=_checked_d0(self.d0),
+            d0=checked_d0(self.d0),
             init=self._initial(data),
             n_init=int(self.n_init),
             stop=Stop(float(self.tol), int(self.max_iter)),
@@ -455,20 +455,3 @@ class EVCLUS(CredalClusterer):
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.input_tags.sparse = False
         return tags
-
-
-def _checked_d0(d0: Any) -> float | str:
-    if isinstance(d0, str):
-        if d0 == "auto":
-            return d0
-        try:
-            quantile = float(d0[1:]) if d0.startswith("q") else -1.0
-        except ValueError:
-            quantile = -1.0
-        if 0 < quantile <= 1:
-            return d0
-    elif isinstance(d0, Real) and not isinstance(d0, bool) and 0 < float(d0) < np.inf:
-        return float(d0)
-    raise ValueError(
-        f'd0 must be a positive number, a quantile such as "q0.9", or "auto", got {d0!r}.'
-    )

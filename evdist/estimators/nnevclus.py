@@ -18,13 +18,13 @@ from evdist.constraints import check_links
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import (
     at_most_objects,
+    checked_d0,
     focal_family,
     integer,
     non_negative,
     one_of,
     positive,
 )
-from evdist.estimators.evclus import _checked_d0
 from evdist.estimators.inputs import is_pair_list, load, make_source
 from evdist.estimators.nnevclus_inputs import Preparation
 from evdist.partition import CredalPartition
@@ -382,7 +382,7 @@ class NNEVCLUS(CredalClusterer):
             integer("batch_size", self.batch_size, 2)
         one_of("optimizer", self.optimizer, ("auto", *_BATCH, *_MINI))
         one_of("device", self.device, ("auto", "cpu", "cuda"))
-        _checked_d0(self.d0)
+        checked_d0(self.d0)
         self._family()
         self._check_callbacks()
         if self.checkpoint is not None and self.random_state is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import s3fs
-from moto.server import ThreadedMotoServer
-from zarr.core.sync import sync
+from s3_bucket import s3_bucket
 
 from evdist import EVCLUS, CredalPartition, FocalSets
 from evdist.solvers.sampling import draw_layout, row_dissimilarities
@@ -19,23 +18,8 @@ from evdist.stores.pairs import PairStore, StoredPairs
 
 @pytest.fixture(scope="module")
 def bucket():
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "test")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        s3fs.S3FileSystem.clear_instance_cache()
-        s3fs.S3FileSystem().mkdir("bucket")
-        yield "s3://bucket"
-        # zarr's own connections live in its event loop, where s3fs does not close them.
-        for filesystem in s3fs.S3FileSystem._cache.values():
-            if filesystem.asynchronous and filesystem._s3 is not None:
-                sync(filesystem._s3.__aexit__(None, None, None))
-        s3fs.S3FileSystem.clear_instance_cache()
-    server.stop()
+    with s3_bucket("bucket") as url:
+        yield url
 
 
 def test_pairs(bucket):
