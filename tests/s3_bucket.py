@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 import s3fs
+from fsspec.asyn import sync as fsspec_sync
 from moto.server import ThreadedMotoServer
-from zarr.core.sync import sync
+from zarr.core.sync import sync as zarr_sync
 
 
 @contextmanager
@@ -25,9 +26,20 @@ def s3_bucket(name: str) -> Iterator[str]:
         s3fs.S3FileSystem.clear_instance_cache()
         s3fs.S3FileSystem().mkdir(name)
         yield f"s3://{name}"
-        # zarr's own connections live in its event loop, where s3fs does not close them.
-        for filesystem in s3fs.S3FileSystem._cache.values():
-            if filesystem.asynchronous and filesystem._s3 is not None:
-                sync(filesystem._s3.__aexit__(None, None, None))
-        s3fs.S3FileSystem.clear_instance_cache()
+        _hang_up()
     server.stop()
+
+
+def _hang_up() -> None:
+    """Close every connection in the event loop it lives in: zarr's, or fsspec's.
+
+    s3fs itself leaves zarr's open, and gives the others a tenth of a second to close.
+    """
+    for filesystem in s3fs.S3FileSystem._cache.values():
+        if filesystem._s3 is None:
+            continue
+        if filesystem.asynchronous:
+            zarr_sync(filesystem._s3.__aexit__(None, None, None))
+        else:
+            fsspec_sync(filesystem.loop, filesystem._s3.__aexit__, None, None, None)
+    s3fs.S3FileSystem.clear_instance_cache()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,13 +23,32 @@ def connected(
     from distributed import Client  # 0.7 s that only those pay who use it
     from distributed.security import Security
 
+    class _Patient(Client):
+        """A client that waits so long and no longer, and closes where it cannot start.
+
+        Left to the garbage collector it would be closed from any thread at any time: from the event
+        loop of the next client too, which then waits for a lock that its maker holds.
+        """
+
+        def start(self, **kwargs: Any) -> None:
+            try:
+                super().start(**kwargs)
+            except BaseException:
+                self.close()
+                self._loop_runner.stop()  # which close leaves running where _start has closed
+                raise
+
+        async def _start(self, **kwargs: Any) -> None:  # type: ignore[override]
+            # Its own time limit does not cover a server that accepts and then says nothing.
+            await asyncio.wait_for(super()._start(**kwargs), 1.5 * _TIMEOUT)
+
     security = None
     if ca is not None:
         security = Security(
             tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
         )
     try:
-        client = Client(address, security=security, timeout=_TIMEOUT, set_as_default=False)
+        client = _Patient(address, security=security, timeout=_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise ConnectionError(
             f"No Dask scheduler answers at {address} ({type(error).__name__}: {error}). Is it "
