@@ -8,7 +8,7 @@
   its own: wall seconds, CPU seconds of each stage and peak memory. Ten times the objects may take
   12 times as long.
 
-iris takes seconds; linear about a quarter of an hour on two cores.
+iris takes seconds; linear two minutes on two cores.
 """
 
 from __future__ import annotations

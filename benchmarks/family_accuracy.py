@@ -7,8 +7,9 @@ two clusters; sECMdd with alpha = beta = 2, eta = gamma = 1; wECMdd with alpha =
 sharpness 5; BPEC with the adaptive metric, all pairs for up to three clusters and selected pairs
 beyond; best of five starts. The paper's centres were chosen by hand in delta-Bel graphs that it
 does not show; here they are the objects of largest delta * Bel with 50 neighbours (wine: 15).
-Objects of DryBean are drawn, 200 of each class, as in the paper but not the same ones. Ours may be
-lower by 0.05; where it is lower still, a reason stands beside it. Takes about two minutes.
+Objects of DryBean are drawn, 200 of each class, as in the paper but not the same ones, from the
+standardised whole. Ours may be lower by 0.05; where it is lower still, a reason stands beside it
+and the next lines measure it. Takes about two minutes.
 """
 
 from __future__ import annotations
@@ -42,8 +43,7 @@ NEIGHBOURS = {"wine": 15}
 ALLOWED = 0.05
 #: Why ours is lower than the printed value by more than that.
 REASONS = {
-    ("wine", "BPEC"): "never above 0.63 with any K and the adaptive metric; Euclidean: 0.83",
-    ("drybean", "CCM-bp"): "other objects drawn, other centres; from k-means++ it is as printed",
+    ("wine", "BPEC"): "falls with the objective; see the next lines",
 }
 
 
@@ -58,7 +58,7 @@ def prepared(name: str) -> DataSet:
         drawn = [
             rng.choice(np.flatnonzero(data.y == k), 200, replace=False) for k in np.unique(data.y)
         ]
-        return data.take(np.concatenate(drawn)).standardised()
+        return data.take(np.concatenate(drawn))
     return data.standardised() if name == "S2" else data
 
 
@@ -80,6 +80,18 @@ def fits(data: DataSet) -> dict[str, Callable[[], NDArray[np.int64]]]:
     }
 
 
+def wine_metrics(bounds: Bounds, data: DataSet) -> None:
+    """BPEC on wine: the adaptive metric stopped early, and the Euclidean one."""
+    options = {"n_neighbors": NEIGHBOURS["wine"], "delta": 5, "focal_sets": "pairs"}
+    for steps in (1, 2, 3, 5, 10, 20):
+        model = BPEC(3, **options, max_iter=steps).fit(data.X)
+        ari = adjusted_rand_score(data.y, model.labels_)
+        bounds.note(f"- stopped after {steps}", ari, f"objective {model.objective_:.1f}")
+    model = BPEC(3, **options, metric="euclidean").fit(data.X)
+    ari = adjusted_rand_score(data.y, model.labels_)
+    bounds.note("- Euclidean", ari, f"objective {model.objective_:.1f}")
+
+
 def main() -> int:
     names = sys.argv[1:] or list(PRINTED)
     bounds = Bounds()
@@ -99,6 +111,8 @@ def main() -> int:
                 bounds.note(what, ari, why)
             else:
                 bounds.at_least(what, ari, printed - ALLOWED)
+        if name == "wine":
+            wine_metrics(bounds, data)
     return bounds.finish()
 
 

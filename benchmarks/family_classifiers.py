@@ -1,6 +1,6 @@
 """The evidential classifiers against the errors printed in the slides on them (2021).
 
-    python benchmarks/family_classifiers.py
+    python benchmarks/family_classifiers.py [ionosphere | vehicle | vowel | glass] ...
 
 * ionosphere, first 176 objects for training, the evidential K-NN rule with K = 10: 0.074;
 * vehicle, first 564 for training: the slides show a curve without figures. The bound is the
@@ -8,8 +8,10 @@
 * vowel, the usual split (other speakers in the test), evidential networks with 33, 44 and 55
   prototypes: 0.38, 0.37, 0.37. Mean of five seeds;
 * glass, 89 for training and 96 for the test, four classes, 7 prototypes: 0.333. Which objects were
-  which is not printed; 20 splits with the same classes are drawn. Their mean has no bound: it is
-  above the printed error.
+  which is not printed; 20 splits with the same classes are drawn. The units of the attributes are
+  chosen by cross-validation in each training part: those of the file; all standardised; or the
+  refractive index in thousandths above 1.518, as Venables and Ripley's copy (`fgl` in R's MASS) has
+  it. In the file its spread is 0.003 beside percentages, so that no distance sees it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from bounds import Bounds
 from datasets import raw
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from evdist import EKNNClassifier, EvidentialNN
 
@@ -65,6 +70,17 @@ def vowel(bounds: Bounds) -> None:
     bounds.note("EKNNClassifier, K = 10", 1 - EKNNClassifier(10).fit(a, ya).score(b, yb))
 
 
+def in_thousandths(X: NDArray) -> NDArray:
+    return np.concatenate([1000 * (X[:, :1] - 1.518), X[:, 1:]], axis=1)
+
+
+UNITS = {
+    "as in the file": FunctionTransformer(),
+    "standardised": StandardScaler(),
+    "index in thousandths": FunctionTransformer(in_thousandths),
+}
+
+
 def glass(bounds: Bounds) -> None:
     bounds.head("glass: 89 for training, 96 for the test, four classes, mean of 20 splits")
     X, y = _table("glass")
@@ -72,18 +88,26 @@ def glass(bounds: Bounds) -> None:
     kept = y != 5
     X, y = X[kept], np.minimum(y[kept], 3)
     tests = {0: 40, 1: 37, 2: 8, 3: 11}  # class sizes of the printed test
-    errors = []
+    seen, unseen = np.empty((20, len(UNITS))), np.empty((20, len(UNITS)))
     for seed in range(20):
         rng = np.random.default_rng(seed)
         parts = [rng.choice(np.flatnonzero(y == k), m, replace=False) for k, m in tests.items()]
         test = np.zeros(len(y), dtype=bool)
         test[np.concatenate(parts)] = True
-        model = EvidentialNN(7, random_state=seed).fit(X[~test], y[~test])
-        errors.append(1 - model.score(X[test], y[test]))
-    why = f"of one unpublished split; ours vary by {np.std(errors):.3f}"
-    bounds.note("EvidentialNN, 7 prototypes (printed 0.333)", float(np.mean(errors)), why)
-    share = float(np.mean(np.array(errors) <= 0.3334))
-    bounds.note("share of splits at or below the printed error", share)
+        folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=5, random_state=seed)
+        for u, unit in enumerate(UNITS.values()):
+            model = make_pipeline(unit, EvidentialNN(7, random_state=seed))
+            seen[seed, u] = 1 - cross_val_score(model, X[~test], y[~test], cv=folds).mean()
+            unseen[seed, u] = 1 - model.fit(X[~test], y[~test]).score(X[test], y[test])
+    chosen = seen.argmin(axis=1)
+    errors = unseen[np.arange(20), chosen]
+    what = "EvidentialNN, 7 prototypes (printed 0.3333)"
+    bounds.at_most(what, float(errors.mean()), 1 / 3)
+    bounds.note("- standard deviation", float(errors.std()))
+    bounds.note("- share of splits at or below the printed", float((errors <= 0.3334).mean()))
+    for u, name in enumerate(UNITS):
+        inside = f"in cross-validation {seen[:, u].mean():.3f}, chosen {(chosen == u).sum()} times"
+        bounds.note(f"- always {name}", float(unseen[:, u].mean()), inside)
 
 
 def _table(name: str) -> tuple[NDArray, NDArray]:
@@ -91,11 +115,14 @@ def _table(name: str) -> tuple[NDArray, NDArray]:
     return data.X, data.y
 
 
+PARTS = {"ionosphere": ionosphere, "vehicle": vehicle, "vowel": vowel, "glass": glass}
+
+
 def main() -> int:
     warnings.simplefilter("ignore", ConvergenceWarning)
     bounds = Bounds()
-    for part in (ionosphere, vehicle, vowel, glass):
-        part(bounds)
+    for name in sys.argv[1:] or list(PARTS):
+        PARTS[name](bounds)
     return bounds.finish()
 
 

@@ -103,14 +103,15 @@ def ccm(bounds: Bounds) -> None:
 
 
 def bpec(bounds: Bounds) -> None:
-    bounds.head("BPEC: 10^5 objects, 8 clusters, 50 neighbours, adaptive metric")
+    bounds.head("BPEC: 10^5 objects, 8 clusters, 100 neighbours (the default), adaptive metric")
+    # With 50 neighbours the peaks lie farther from the means, and the centres stay: 0.968.
     X, y = gaussians(100_000, 3)
     BPEC(8, n_jobs=1).fit(X[:1_000])
-    search = search_seconds(X, 50)
-    model, wall, cpu = timed(lambda: BPEC(8, n_neighbors=50, delta=20, n_jobs=1).fit(X))
+    search = search_seconds(X, 100)
+    model, wall, cpu = timed(lambda: BPEC(8, delta=20, n_jobs=1).fit(X))
     times(bounds, "BPEC", wall, cpu, search)
     bounds.at_most("largest rise of the objective", max(np.diff(model.history_)), 0.0, digits=9)
-    bounds.at_least("ARI", adjusted_rand_score(y, model.labels_), 0.95)
+    bounds.at_least("ARI", adjusted_rand_score(y, model.labels_), 0.97)
 
 
 PARTS = {

@@ -5,6 +5,12 @@
     python benchmarks/gpu_speed.py fit            10^6, 10^7, 10^8 objects from landmarks
     python benchmarks/gpu_speed.py real [folder]  covtype and MNIST, from a folder that holds
                                                   covtype.npz and mnist.npz, `X` and `y` each
+    python benchmarks/gpu_speed.py focal          10^5 objects with 12, 57 and 80 focal sets
+    python benchmarks/gpu_speed.py stream         dissimilarities beyond a limit of memory
+    python benchmarks/gpu_speed.py workers        Dask workers against one process (distributed)
+    python benchmarks/gpu_speed.py answer folder  against the CPU's answer that gpu_answer.py wrote
+    python benchmarks/gpu_speed.py bootclus       intervals and sweeps of Bootclus
+    python benchmarks/gpu_speed.py nn [folder]    NN-EVCLUS on MNIST against two CPU cores
 
 Needs NumPy, a torch that knows CUDA, and a GPU; nothing else. Data lie on the device before the
 clock starts; the first fit of a kind, which compiles its kernels, is not timed.
@@ -26,6 +32,8 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bounds import Bounds
+from gpu_large import answer, focal, stream, workers
+from gpu_models import bootclus, nn
 
 from evdist.belief import FocalSets
 from evdist.gpu import nvrtc
@@ -294,6 +302,18 @@ def main(arguments: list[str]) -> int:
         fit(bounds)
     if what == "real" or (what == "all" and len(arguments) > 1):
         real(bounds, Path(arguments[1]))
+    if what in ("all", "focal"):
+        focal(bounds, blobs)
+    if what in ("all", "stream"):
+        stream(bounds, blobs)
+    if what == "workers":
+        workers(bounds, blobs)
+    if what == "answer":
+        answer(bounds, Path(arguments[1]))
+    if what in ("all", "bootclus"):
+        bootclus(bounds)
+    if what == "nn" or (what == "all" and len(arguments) > 1):
+        nn(bounds, Path(arguments[1]))
     return bounds.finish()
 
 

@@ -5,7 +5,8 @@
 * s2: CPU seconds per epoch, n_H = 20, in 10 and in 50 mini-batches, against R's nnevclus_mb on the
   same data (shared/reference/timings.json, measured on another machine);
 * mnist: 70,000 x 784, on one thread;
-* ranks: two workers against one process with the doubled batch: loss curve and rows per second.
+* ranks: two workers against one process that takes as many objects in a step, as two shards or as
+  one subset of doubled size: loss curves and rows per second.
 """
 
 from __future__ import annotations
@@ -82,16 +83,17 @@ def mnist(bounds: Bounds, epochs: int) -> None:
 def ranks(bounds: Bounds, epochs: int) -> None:
     from distributed import Client, LocalCluster
 
-    bounds.head("two Dask workers, batches of 200, against one process with batches of 400")
+    bounds.head("two Dask workers, batches of 200, against one process: loss curves")
     X, _ = make_blobs(20_000, n_features=8, centers=8, cluster_std=1.5, random_state=0)
     common: dict[str, Any] = {
         "hidden": (30,), "d0": "q0.2", "tol": 0.0, "n_init": 1, "device": "cpu", "n_jobs": 1,
         "random_state": 0, "max_iter": epochs, "checkpoint_every": 10,
     }  # fmt: skip
-    one = NNEVCLUS(8, batch_size=400, **common)
-    _, alone = timed(one, X)
-    small = NNEVCLUS(8, batch_size=200, **common)
-    _, same_batch = timed(small, X)
+    variants: tuple[dict[str, Any], ...] = (
+        {"batch_size": 200, "n_shards": 2}, {"batch_size": 400}, {"batch_size": 200}
+    )  # fmt: skip
+    sharded, doubled, small = (NNEVCLUS(8, **how, **common) for how in variants)
+    wall = {model: timed(model, X)[1] for model in (sharded, doubled, small)}
     with (
         LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -100,18 +102,25 @@ def ranks(bounds: Bounds, epochs: int) -> None:
         two = NNEVCLUS(8, batch_size=200, **common)
         timed(NNEVCLUS(8, batch_size=200, **{**common, "max_iter": 1}), X, client=client)
         _, together = timed(two, X, client=client)
-    curves = np.array([one.history_[1:-1], two.history_[1:-1]])
-    settled = curves[:, len(curves[0]) // 2 :].mean(axis=1)
-    bounds.at_most("loss, second half of the epochs: difference in %",
-                   float(abs(settled[1] / settled[0] - 1) * 100), 1.0, digits=2)  # fmt: skip
-    apart = np.abs(curves[1] / curves[0] - 1)
-    bounds.note("  largest of a single epoch, in %", apart[2:].max() * 100, digits=2)
+    curve, same, other = (np.array(m.history_[1:-1]) for m in (two, sharded, doubled))
+    bounds.at_most("n_shards=2 (400 a step): worst epoch, %",
+                   float(np.abs(curve / same - 1).max() * 100), 1.0, digits=2)  # fmt: skip
+    equal = np.array_equal(two.credal_partition_.mass, sharded.credal_partition_.mass)
+    bounds.at_least("  masses have the same bits (1: yes)", float(equal), 1, digits=0)
+    half = len(curve) // 2
+    bounds.at_most("batch_size=400: second half of the epochs, %",
+                   float(abs(curve[half:].mean() / other[half:].mean() - 1) * 100), 1.0,
+                   digits=2)  # fmt: skip
+    worst = np.abs(curve / other - 1)[2:].max() * 100
+    bounds.note("  worst epoch, %", worst, "it draws other subsets", digits=2)
+    bounds.head("rows per second")
     rows = len(X) * epochs
-    bounds.note("rows per second: one process, 400", rows / alone, digits=0)
-    bounds.note("rows per second: one process, 200", rows / same_batch, digits=0)
-    bounds.note("rows per second: two workers, 200 each", rows / together, digits=0)
-    bounds.note("ratio to one process with 400", alone / together, digits=2)
-    bounds.note("ratio to one process with 200", same_batch / together, digits=2)
+    for what, seconds in (("one process, n_shards=2, 200 each", wall[sharded]),
+                          ("one process, 400", wall[doubled]), ("one process, 200", wall[small]),
+                          ("two workers, 200 each", together)):  # fmt: skip
+        bounds.note(what, rows / seconds, digits=0)
+    for what, model in (("n_shards=2", sharded), ("400", doubled), ("200", small)):
+        bounds.note(f"two workers against one process, {what}", wall[model] / together, digits=2)
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 import evdist
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.estimators.checks import integer, one_of
 from evdist.estimators.inputs import load
 

@@ -65,6 +65,9 @@ ONLY: dict[str, tuple[str, ...]] = {
     "evdist.belief": ("numpy",),
     "evdist.gpu": ("numpy", "torch"),
     "evdist.kernels.circulant": ("numpy",),
+    "evdist.solvers.nnevclus_epochs": ("numpy", "torch"),
+    "evdist.solvers.nnevclus_rows": ("numpy", "torch"),
+    "evdist.solvers.nnevclus_shards": ("numpy", "torch"),
 }
 
 #: The one module that may import inside a function: its public names are loaded on first use.
@@ -74,6 +77,7 @@ LAZY = "evdist"
 LATE = {
     ("evdist.client.core", "evdist.client.deployment"),  # Prefect
     ("evdist.config.model", "evdist.combine"),  # scikit-learn, for one task's signature
+    ("evdist.jobs.loading", "evdist.constraints"),  # compiled code, where there are links
     ("evdist.jobs.pipeline", "evdist.monitor.scheduler"),  # Dask's dashboard
 }
 

@@ -1,14 +1,17 @@
 """Sweeps on a Dask cluster: the same kernels, the same pieces, the same bits as in one process.
 
-Every worker process keeps a replica of all masses and the pairs of its own pieces. A step is one
+Every worker process keeps its share: all masses, and the pairs of its own pieces. A step is one
 task per worker; it takes over the rows that the others changed in the step before (their results
 are its dependencies), updates its own rows and returns those that moved. So a sweep moves at most
 n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
 (steps x workers) tasks.
 
-A replica is changed in place, so its tasks must run once, in order, on their worker: they are
-pinned to it and count their steps. When a worker is lost, or a task finds its replica out of step,
+A share is changed in place, so its tasks must run once, in order, on their worker: they are
+pinned to it and count their steps. When a worker is lost, or a task finds its share out of step,
 all workers go back to the last restore point and do the sweeps since then again: same bits.
+
+What a share is made of, and whether a CPU or a GPU updates it, is the problem's business: nothing
+here needs more than NumPy and Dask.
 """
 
 from __future__ import annotations
@@ -16,23 +19,28 @@ from __future__ import annotations
 import math
 import sys
 import uuid
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.problem import Problem, whole_cycles
-from evdist.blocks.replica import Replica
+from evdist.blocks.plan import whole_cycles
 from evdist.blocks.steps import tell_step
-from evdist.kernels.sweep import Block
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["ClusterExecutor", "WorkersLostError", "run_on_workers", "smallest_worker"]
+__all__ = [
+    "ClusterExecutor",
+    "Share",
+    "Shared",
+    "WorkersLostError",
+    "run_on_workers",
+    "smallest_worker",
+]
 
 #: Rows that moved in a step, as (worker, positions, masses) of each worker.
 Patch = list[tuple[str, NDArray[np.uint32], NDArray[np.float32]]]
@@ -48,7 +56,51 @@ class WorkersLostError(RuntimeError):
 
 
 class _OutOfStepError(RuntimeError):
-    """A task met a replica that is not where it should be."""
+    """A task met a share that is not where it should be."""
+
+
+class Share(Protocol):
+    """All masses, and what one worker needs to update its own pieces."""
+
+    def update(self, step: int, rest: float) -> tuple[NDArray[np.uint32], NDArray[np.float32], int]:
+        """Minimise over the own rows of a step; those that moved, their masses, how many it has."""
+        ...
+
+    def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
+        """Take over the masses (p, f) of rows (p,) that another worker has updated."""
+        ...
+
+    def changes(self) -> dict[int, float]:
+        """What the last updates of the rows of each own piece brought."""
+        ...
+
+    def objective(self) -> dict[int, tuple[float, float]]:
+        """(stress, penalty) summed over the rows of each own piece."""
+        ...
+
+    def masses(self, lo: int, hi: int) -> NDArray[np.float32]: ...
+
+
+class Shared(Protocol):
+    """A problem that workers can share; it is sent to each of them."""
+
+    @property
+    def kin(self) -> Callable[[], Hashable] | None:
+        """Asked on every worker: those who answer the same are numbered, and get equal shares.
+
+        None where nobody needs a number; then shares are in proportion to threads.
+        """
+        ...
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def plan(self) -> Any:
+        """A `Plan`: its pieces are what is shared out."""
+        ...
+
+    def share(self, mass: NDArray, pieces: Sequence[int], threads: int, number: int) -> Share: ...
 
 
 def _distributed() -> Any:
@@ -61,11 +113,9 @@ class _Held:
     """What one worker process keeps for one fit."""
 
     worker: str
-    replica: Replica
-    blocks: dict[int, Block]
-    pool: ThreadPoolExecutor | None
+    share: Share
+    steps: int
     step: int = 0
-    change: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
 
 #: Fits of this worker process, by token. An out-dated one is dropped when the next is installed.
@@ -73,17 +123,18 @@ _HELD: dict[str, _Held] = {}
 
 
 # ---------------------------------------------------------------------- tasks
-def _install(token: str, job: str, problem: Problem, mass: NDArray, pieces: Sequence[int]) -> int:
-    """Make the replica and read the pairs of the worker's own pieces."""
-    for old in [t for t in _HELD if t.startswith(job)]:
-        del _HELD[old]
+def _kin(problem: Shared) -> Hashable:
+    return problem.kin and problem.kin()
+
+
+def _install(
+    token: str, job: str, problem: Shared, mass: NDArray, pieces: Sequence[int], number: int
+) -> int:
+    """Make the share of this worker: its pieces, and its number among its kin."""
+    _forget(job)
     worker = _distributed().get_worker()
-    threads = worker.state.nthreads
-    pool = ThreadPoolExecutor(threads) if threads > 1 else None
-    blocks = {q: problem.pairs.block(*problem.plan.pieces[q]) for q in pieces}
-    held = _Held(worker.address, Replica(problem, mass), blocks, pool)
-    held.change = {q: np.zeros(len(b.first)) for q, b in blocks.items()}
-    _HELD[token] = held
+    share = problem.share(mass, pieces, worker.state.nthreads, number)
+    _HELD[token] = _Held(worker.address, share, len(problem.plan.steps))
     return len(pieces)
 
 
@@ -93,40 +144,28 @@ def _step(
     """Take over the rows of the last step, then update this worker's rows of this step."""
     held = _held(token, number)
     _apply(held, patches)
-    plan = held.replica.problem.plan
-    work = plan.rows(step, frozenset(held.blocks))
-
-    def update(item: tuple[int, NDArray[np.int64]]) -> NDArray[np.int64]:
-        q, rows = item
-        change = held.change[q]
-        held.replica.update(held.blocks[q], rows, change, rest)
-        return rows[change[rows - plan.pieces[q][0]] < 0.0]
-
-    moved = list(held.pool.map(update, work) if held.pool else map(update, work))
+    rows, mass, count = held.share.update(step, rest)
     held.step += 1
-    tell_step(step + 1, len(plan.steps), sum(len(rows) for _, rows in work))
-    rows = np.concatenate([np.zeros(0, np.int64), *moved])
-    return [(held.worker, rows.astype(np.uint32), held.replica.mass[rows])]
+    tell_step(step + 1, held.steps, count)
+    return [(held.worker, rows, mass)]
 
 
 def _changes(token: str, number: int, after: Any) -> dict[int, float]:
     """Change of the objective that each of the worker's pieces brought in the sweep."""
-    held = _held(token, number)
-    return {q: float(change.sum()) for q, change in held.change.items()}
+    return _held(token, number).share.changes()
 
 
 def _objective(token: str, number: int, patches: Sequence[Patch]) -> dict[int, tuple[float, float]]:
     """(stress, penalty) of each of the worker's pieces."""
     held = _held(token, number)
     _apply(held, patches)
-    plan = held.replica.problem.plan
-    return {q: held.replica.objective(b, *plan.pieces[q]) for q, b in held.blocks.items()}
+    return held.share.objective()
 
 
 def _masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) -> NDArray:
     held = _held(token, number)
     _apply(held, patches)
-    return held.replica.mass[lo:hi]
+    return held.share.masses(lo, hi)
 
 
 def _bundle(patches: Sequence[Patch]) -> Patch:
@@ -136,7 +175,7 @@ def _bundle(patches: Sequence[Patch]) -> Patch:
 def _held(token: str, number: int) -> _Held:
     held = _HELD.get(token)
     if held is None or held.step != number:
-        raise _OutOfStepError(f"replica at step {held and held.step}, task is for {number}")
+        raise _OutOfStepError(f"share at step {held and held.step}, task is for {number}")
     return held
 
 
@@ -144,7 +183,7 @@ def _apply(held: _Held, patches: Sequence[Patch]) -> None:
     for patch in patches:
         for worker, rows, mass in patch:
             if worker != held.worker:
-                held.replica.patch(rows, mass)
+                held.share.patch(rows, mass)
 
 
 def _forget(job: str) -> None:
@@ -194,15 +233,15 @@ class ClusterExecutor:
     Parameters
     ----------
     client : distributed.Client
-    problem : Problem
+    problem : Shared
         Shipped to every worker; its pairs are read there, piece by piece.
     mass : (n, f) float32, in positions
     restore_every : int
         Sweeps between restore points: what a lost worker costs at most.
     """
 
-    def __init__(self, client: Client, problem: Problem, mass: NDArray, restore_every: int = 5):
-        self.problem = problem
+    def __init__(self, client: Client, problem: Shared, mass: NDArray, restore_every: int = 5):
+        self.problem: Any = problem
         self._client = client
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
         self._restore_every = whole_cycles(restore_every)
@@ -216,8 +255,8 @@ class ClusterExecutor:
         """Hand every worker its pieces and the masses of the restore point."""
         for _ in range(_ATTEMPTS):
             workers = self._workers()
-            threads = list(workers.values())
-            shares = _shares(self.problem, threads)
+            equal = self.problem.kin is not None
+            shares = _shares(self.problem, [1 if equal else t for t in workers.values()])
             self._owners = dict(zip(workers, shares, strict=True))
             self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
             self._number = 0
@@ -226,13 +265,32 @@ class ClusterExecutor:
             problem, mass = self._client.scatter(
                 [self.problem, self._point], broadcast=True, hash=False
             )
+            numbers = self._numbers(problem)
+            if numbers is None:
+                continue
             jobs = [
-                self._submit(_install, self._token, self._job, problem, mass, pieces, worker=w)
+                self._submit(
+                    _install, self._token, self._job, problem, mass, pieces, numbers[w], worker=w
+                )
                 for w, pieces in self._owners.items()
             ]
             if self._finished(jobs):
                 return
         raise WorkersLostError("Workers are lost faster than they can be set up.")
+
+    def _numbers(self, problem: Any) -> dict[str, int] | None:
+        """The number of each worker among its kin; None when one was lost meanwhile."""
+        if self.problem.kin is None:
+            return dict.fromkeys(self._owners, 0)
+        jobs = [self._submit(_kin, problem, worker=w) for w in self._owners]
+        if not self._finished(jobs):
+            return None
+        seen: Counter[Hashable] = Counter()
+        numbers = {}
+        for worker, kin in zip(self._owners, self._client.gather(jobs), strict=True):
+            numbers[worker] = seen[kin]
+            seen[kin] += 1
+        return numbers
 
     def _workers(self) -> dict[str, int]:
         self._client.wait_for_workers(1, timeout=60)
@@ -245,7 +303,7 @@ class ClusterExecutor:
         )  # fmt: skip
 
     def _finished(self, jobs: list[Future]) -> bool:
-        """Wait for all; False when a worker was lost or a replica was out of step."""
+        """Wait for all; False when a worker was lost or a share was out of step."""
         dask = _distributed()
         while True:
             try:
@@ -372,7 +430,7 @@ class ClusterExecutor:
         self._client.run(_forget, self._job, on_error="ignore")
 
 
-def _shares(problem: Problem, threads: Sequence[int]) -> list[list[int]]:
+def _shares(problem: Shared, threads: Sequence[int]) -> list[list[int]]:
     """Pieces of each worker: of every step a run in proportion to its threads."""
     cuts = np.cumsum([0, *threads]) / sum(threads)
     shares: list[list[int]] = [[] for _ in threads]

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import dask
-
 __all__ = ["connected", "local_workers"]
 
 #: Seconds until a scheduler must have answered.
@@ -67,6 +65,7 @@ def local_workers(n_workers: int, threads: int, settings: Mapping[str, Any]) -> 
 
     `settings` are Dask's, for the scheduler and the workers.
     """
+    import dask
     from distributed import Client, LocalCluster
 
     with (

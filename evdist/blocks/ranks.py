@@ -1,9 +1,10 @@
 """One rank of torch.distributed on every Dask worker: work that needs its neighbours at each step.
 
-A round is one task per worker. All tasks of a round meet in a process group (gloo, or nccl with
-CUDA), work, and leave it. Between rounds nothing is kept on the workers but the rows they were
-sent, so that a round can be done again: when a worker dies, the tasks of the others fail or are
-cancelled, and the caller is told (`RankLostError`). What a round returned is the restore point.
+The work is cut into parts, more or fewer to a rank. A round is one task per worker. All tasks of a
+round meet in a process group (gloo, or nccl with CUDA), work, and leave it. Between rounds nothing
+is kept on the workers but the parts they were sent, so that a round can be done again: when a
+worker dies, the tasks of the others fail or are cancelled, and the caller is told
+(`RankLostError`). What a round returned is the restore point.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,7 +25,7 @@ import torch.distributed as dist
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Group", "RankLostError", "Ranks"]
+__all__ = ["Group", "RankLostError", "Ranks", "shares", "workers_of"]
 
 #: Seconds that ranks wait for each other, when they meet and in every step.
 MEETING, PATIENCE = 15.0, 600.0
@@ -37,20 +39,38 @@ class RankLostError(RuntimeError):
 
 @dataclass(frozen=True)
 class Group:
-    """The place of one rank among the others, while a round runs."""
+    """The place of one rank among the others, while a round runs; `parts` is those of all."""
 
     rank: int
     world: int
+    parts: int
 
-    def average(self, values: torch.Tensor) -> None:
-        """Replace the values, in place, by their mean over all ranks: the same bits on each."""
-        if self.world > 1:
-            dist.all_reduce(values)
-            values /= self.world
+    def gather(self, values: torch.Tensor) -> torch.Tensor:
+        """Rows of all parts, (parts, p), from those of this rank's own, in the order of the parts.
+
+        Rows travel as they are. A sum over ranks on the way would depend on who has which part.
+        """
+        if self.world == 1:
+            return values
+        sizes = [len(share) for share in shares(self.parts, self.world)]
+        rows = values.new_zeros((max(sizes), values.shape[1]))  # all must send as many
+        rows[: len(values)] = values
+        found = [torch.empty_like(rows) for _ in sizes]
+        dist.all_gather(found, rows)
+        return torch.cat([part[:size] for part, size in zip(found, sizes, strict=True)])
 
 
-def _free_port() -> int:
-    """A port of this machine that nobody uses at the moment."""
+def shares(parts: int, world: int) -> list[range]:
+    """Parts 0, 1, ... dealt to ranks in order, as evenly as can be."""
+    ends = [parts * rank // world for rank in range(world + 1)]
+    return [range(a, b) for a, b in pairwise(ends)]
+
+
+def _free_port(task: Callable[..., Any]) -> int:
+    """A port of this machine that nobody uses at the moment.
+
+    By taking the task a worker has loaded what it needs, which may last longer than ranks wait.
+    """
     with socket.socket() as trial:
         trial.bind(("", 0))
         return trial.getsockname()[1]
@@ -81,6 +101,12 @@ def _work(
         dist.destroy_process_group()
 
 
+def workers_of(client: Client) -> list[str]:
+    """Addresses of the workers that are there, in order; one at least is waited for."""
+    client.wait_for_workers(1, timeout=60)
+    return sorted(client.nthreads())
+
+
 class Ranks:
     """The workers of a client as ranks 0, 1, ...
 
@@ -88,12 +114,14 @@ class Ranks:
     ----------
     client : distributed.Client
         One thread per worker is enough; a worker holds one rank whatever its threads.
+    parts : int
+        Into so many the work is cut; no more workers than that are taken.
     cuda : bool
-        Whether the tensors that are averaged lie on CUDA devices.
+        Whether the tensors that are gathered lie on CUDA devices.
     """
 
-    def __init__(self, client: Client, cuda: bool):
-        self._client = client
+    def __init__(self, client: Client, parts: int, cuda: bool):
+        self._client, self._parts = client, parts
         self._backend = "nccl" if cuda else "gloo"
         self.workers = self._present()
         self._sent: list[Future] = []
@@ -103,14 +131,14 @@ class Ranks:
         return len(self.workers)
 
     def _present(self) -> list[str]:
-        self._client.wait_for_workers(1, timeout=60)
-        return sorted(self._client.nthreads())
+        return workers_of(self._client)[: self._parts]
 
-    def send(self, items: Sequence[Any]) -> None:
-        """Give each worker its own item, which its rounds will get."""
+    def send(self, parts: Sequence[Any]) -> None:
+        """Give each worker a list of parts of its own, which its rounds will get."""
+        # A list by itself would be scattered item by item.
         self._sent = [
-            self._client.scatter(item, workers=[worker], hash=False)
-            for worker, item in zip(self.workers, items, strict=True)
+            self._client.scatter([[parts[i] for i in share]], workers=[worker], hash=False)[0]
+            for worker, share in zip(self.workers, shares(self._parts, self.world), strict=True)
         ]
 
     def renew(self) -> None:
@@ -118,16 +146,16 @@ class Ranks:
         self.workers, self._sent = self._present(), []
 
     def round(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        """`task(group, item, *args)` on every worker at once; results by rank."""
+        """`task(group, its parts, *args)` on every worker at once; results by rank."""
         first = self.workers[0]
         host = first.split("://")[-1].rpartition(":")[0].strip("[]")
         # All answer, and have loaded what they need, before they are to meet.
-        port, *_ = self._results([self._submit(worker, _free_port) for worker in self.workers])
+        asked = [self._submit(worker, _free_port, task) for worker in self.workers]
+        port, *_ = self._results(asked)
+        groups = [Group(rank, self.world, self._parts) for rank in range(self.world)]
         jobs = [
-            self._submit(
-                worker, _work, task, self._backend, host, port, Group(rank, self.world), item, *args
-            )
-            for rank, (worker, item) in enumerate(zip(self.workers, self._sent, strict=True))
+            self._submit(worker, _work, task, self._backend, host, port, group, mine, *args)
+            for worker, group, mine in zip(self.workers, groups, self._sent, strict=True)
         ]
         return self._results(jobs)
 

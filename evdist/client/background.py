@@ -1,6 +1,7 @@
 """Jobs in the background of this machine: one process each, which outlives whoever started it.
 
-``python -m evdist.client.background FOLDER`` runs the job in that folder.
+``python -m evdist.client.background`` runs the job whose folder stands in its input. It loads while
+the client still sends the data, and ends when the client ends without a job for it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from evdist.config import ConfigError
 from evdist.jobs import JobCancelled, JobError, JobFolder, JobState, run
@@ -26,16 +28,25 @@ _started: list[subprocess.Popen[bytes]] = []
 class Background:
     """Runs each job in a process of its own."""
 
+    def __init__(self) -> None:
+        self._waiting: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """A process loads while a job is made ready for it; without a job it ends."""
+        self._waiting = _new_process()
+        try:
+            yield
+        finally:
+            if self._waiting is not None:
+                _give(self._waiting, "")
+                self._waiting = None
+
     def start(self, folder: JobFolder) -> None:
         """Begin or go on; returns when the process has taken the job."""
-        command = [sys.executable, "-m", "evdist.client.background", folder.url]
-        quiet = subprocess.DEVNULL
-        # A session of its own: Ctrl-C, or the end of this process, does not reach it.
-        process = subprocess.Popen(
-            command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
-        )
-        # They outlive the client; kept here, those that have ended are not left over as zombies.
-        _started[:] = [one for one in _started if one.poll() is None] + [process]
+        process = self._waiting or _new_process()
+        self._waiting = None
+        _give(process, folder.url)
         late = time.monotonic() + _PATIENCE
         while time.monotonic() < late:
             now = JobFolder.open(folder.url)
@@ -62,9 +73,28 @@ class Background:
         folder.ask_to_cancel()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def _new_process() -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C, or the end of this process, does not reach it.
+    return subprocess.Popen(
+        [sys.executable, "-m", "evdist.client.background"], stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def _give(process: subprocess.Popen[bytes], url: str) -> None:
+    """Tell a process its job; none if `url` is empty."""
+    # They outlive the client; kept here, those that have ended are not left over as zombies.
+    _started[:] = [one for one in _started if one.poll() is None] + [process]
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as line:  # one that has died is found out later
+        line.write(url.encode())
+
+
+def main() -> int:
     """Entry point of ``python -m evdist.client.background``."""
-    (url,) = sys.argv[1:] if argv is None else argv
+    url = sys.stdin.read()
+    if not url:
+        return 0  # the client had no job after all
     folder = JobFolder.open(url)
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT.format(job=folder.id))
     try:

@@ -16,7 +16,7 @@ from evdist.client.job import Backend, Job
 from evdist.config import JobConfig
 from evdist.jobs import JobFolder, JobState
 from evdist.progress import ProgressBar
-from evdist.solvers.irqp import Progress
+from evdist.solvers.news import Progress
 from evdist.stores.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address, children, join
@@ -101,7 +101,6 @@ class Client:
         **parameters
             Of the algorithm: n_clusters=10, ...
         """
-        # Mistakes are told before anything is sent.
         values: dict[str, Any] = {
             "folder": join(self.storage, "jobs/new"),
             "data": {"url": "to be uploaded", "scale": scale},
@@ -112,11 +111,18 @@ class Client:
             "title": title,
             "tags": list(tags),
         }
-        JobConfig.of(**values)
         names = None if columns is None else tuple(columns)
-        data = self.upload(X, columns=names, label=label, weight=weight, drop=tuple(drop), bar=bar)
-        values["data"]["url"] = data.url
-        return self.submit_config(JobConfig.of(**values))
+        kept: dict[str, Any] = {
+            "columns": names,
+            "label": label,
+            "weight": weight,
+            "drop": tuple(drop),
+        }
+        with self._backend.preparing():
+            # Mistakes are told before anything is sent.
+            JobConfig.of(**values)
+            values["data"]["url"] = self.upload(X, **kept, bar=bar).url
+            return self.submit_config(JobConfig.of(**values))
 
     def predict(self, model: Job | str, X: Any, *, columns: Sequence[str] | None = None) -> Job:
         """Place new objects by the model of a finished job; a job of its own."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -48,6 +50,11 @@ class Deployment:
         self.api_url = api_url
         self.name = name
         self._auth = auth if auth is not None else os.environ.get("PREFECT_API_AUTH_STRING")
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Nothing to prepare: a worker is there."""
+        yield
 
     def start(self, folder: JobFolder) -> None:
         """Queue a flow run; the same job is not queued twice while one is under way."""

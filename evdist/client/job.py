@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,18 +13,20 @@ from typing import Any, Protocol
 from evdist.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
 from evdist.partition import CredalPartition
 from evdist.progress import ProgressBar
-from evdist.solvers.irqp import Progress
+from evdist.solvers.news import Progress
 from evdist.stores.paths import read_bytes, replace_bytes
 
 __all__ = ["Backend", "Job"]
 
 #: Seconds between looks at a job that is being waited for.
-_LOOK = 0.5
+_LOOK = 0.2
 _OVER = (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.STOPPED)
 
 
 class Backend(Protocol):
     """Who runs the jobs."""
+
+    def preparing(self) -> AbstractContextManager[None]: ...
 
     def start(self, folder: JobFolder) -> None: ...
 

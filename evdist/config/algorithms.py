@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
 from evdist.config.errors import ConfigError, nearest, short
+from evdist.config.signatures import Parameter, of_method
 
 __all__ = ["ALGORITHMS", "Algorithm", "algorithm", "check_parameters"]
 
@@ -41,21 +41,22 @@ class Algorithm:
         return getattr(import_module(self.module), self.estimator)
 
     @property
+    def _made_from(self) -> Mapping[str, Parameter]:
+        return of_method(self.module, self.estimator, "__init__")
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """Parameters that a configuration may set, with their defaults."""
-        return {
-            name: parameter.default
-            for name, parameter in _signature(self.cls.__init__).items()
-            if name not in _OURS
-        }
+        found = self._made_from.items()
+        return {name: parameter.default for name, parameter in found if name not in _OURS}
 
     def takes(self, name: str) -> bool:
         """Whether the constructor has a parameter of that name."""
-        return name in _signature(self.cls.__init__)
+        return name in self._made_from
 
     def fit_takes(self, name: str) -> bool:
         """Whether `fit` has a parameter of that name: must_link, sample_weight, client."""
-        return name in _signature(self.cls.fit)
+        return name in of_method(self.module, self.estimator, "fit")
 
     @property
     def predicts(self) -> bool:
@@ -63,7 +64,7 @@ class Algorithm:
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
         """`given` as the estimator takes it, when every name is known and every type is right."""
-        return check_parameters(self.name, self.cls.__init__, given, own=_OURS)
+        return check_parameters(self.name, self._made_from, given, own=_OURS)
 
     def make(self, given: dict[str, Any], **ours: Any) -> Any:
         """The estimator with these parameters; of `ours` those that it knows."""
@@ -71,12 +72,15 @@ class Algorithm:
 
 
 def check_parameters(
-    owner: str, function: Any, given: dict[str, Any], *, own: frozenset[str] = frozenset()
+    owner: str,
+    takes: Mapping[str, Parameter],
+    given: dict[str, Any],
+    *,
+    own: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """`given` as `function` takes it; names it does not know, or that are the job's `own`, and
-    values of another type are refused."""
-    known = [name for name in _signature(function) if name not in own]
-    types = _types(function)
+    """`given` as what `takes` them gets them; names it does not know, or that are the job's `own`,
+    and values of another type are refused."""
+    known = [name for name in takes if name not in own]
     taken = {}
     for name, value in given.items():
         if name in own:
@@ -84,22 +88,11 @@ def check_parameters(
         if name not in known:
             raise ConfigError(f"Unknown parameter {short(name)} of {owner}: {nearest(name, known)}")
         # A signature takes generators, too; a job must draw the same numbers when it goes on.
-        kind = int if name == "random_state" else types.get(name, Any)
+        kind = int if name == "random_state" else takes[name].kind
         taken[name] = _converted(name, value, kind)
         if name == "random_state" and not 0 <= value < 2**32:
             raise ConfigError(f"parameters.random_state must be from 0 to 2^32 - 1, got {value}.")
     return taken
-
-
-def _signature(function: Any) -> dict[str, inspect.Parameter]:
-    found = dict(inspect.signature(function).parameters)
-    found.pop("self", None)
-    return found
-
-
-@functools.cache
-def _types(function: Any) -> dict[str, Any]:
-    return get_type_hints(function)
 
 
 def _converted(name: str, value: Any, kind: Any) -> Any:

@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from evdist.config.algorithms import algorithm, check_parameters
 from evdist.config.errors import ConfigError, sentences
 from evdist.config.plain import plain
+from evdist.config.signatures import of_function
 from evdist.stores.fingerprints import fingerprint
 
 __all__ = ["Cluster", "Data", "JobConfig", "Links"]
@@ -160,7 +167,9 @@ class JobConfig(_Part):
 
     def _check_combine(self) -> None:
         function = import_module("evdist.combine").combine
-        check_parameters("combine", function, self.parameters, own=frozenset({"partitions"}))
+        check_parameters(
+            "combine", of_function(function), self.parameters, own=frozenset({"partitions"})
+        )
         if "n_clusters" not in self.parameters:
             raise ValueError("parameters.n_clusters is missing: say how many clusters to make.")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
 from evdist.constraints.check import Pairs
@@ -134,6 +133,9 @@ def _searched(
         X = check_array(X)
         ready = Metric.of(X, "mahalanobis")
         X, metric = (X - ready.centre) @ ready.whiten, "euclidean"
+    # A quarter of a second that only those pay who expand links.
+    from sklearn.neighbors import NearestNeighbors
+
     search = NearestNeighbors(metric=metric).fit(X)
     n = len(X)
     # The object itself, K others and one more, which shows whether the K-th has equals.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -16,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from evdist.belief import FocalSets, conflict
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import (
     at_most_objects,
@@ -25,6 +26,7 @@ from evdist.estimators.checks import (
     non_negative,
     positive,
 )
+from evdist.estimators.devices import bootclus_on_device, find_device
 from evdist.estimators.inputs import load
 from evdist.mixture import GaussianMixture, Parameters
 from evdist.partition import CredalPartition
@@ -110,6 +112,9 @@ class Bootclus(CredalClusterer):
         Sweeps at most.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
+    device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
+        Where intervals and sweeps run; "auto" is a GPU where there is one. The mixture and its
+        replicates are fitted on the CPU, and the masses are the same but for rounding.
     random_state : int, RandomState or None, default=None
     checkpoint : path or URL, default=None
         A folder for the replicates of a Gaussian mixture and, every few sweeps, the masses. The
@@ -166,6 +171,7 @@ class Bootclus(CredalClusterer):
         tol: float = 1e-5,
         max_iter: int = 200,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: Any = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 5,
@@ -183,6 +189,7 @@ class Bootclus(CredalClusterer):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
@@ -205,7 +212,7 @@ class Bootclus(CredalClusterer):
         # Kernels are compiled for arrays that can be written; for others they would be anew.
         X = np.require(self._table(X, ensure_min_samples=2), float, ["C", "W"])
         k = self._checked(len(X))
-        check_memory(X.shape, k, self.n_bootstrap, self._most_clusters(), client)
+        solve = self._solver(X.shape, k, client)
         with self._reporting() as report:
             report(Progress("mixture", 0, 0))
             mixture = self._fitted_mixture(X, seed)
@@ -213,13 +220,28 @@ class Bootclus(CredalClusterer):
             family = focal_family(self.focal_sets, posterior.shape[1], _FAMILIES)
             focal_sets = interval_focal_sets(family, posterior, self.pair_neighbours)
             bootstrap = self._bootstrap(X, mixture, seed, client, report)
-            fit = fit_masses(
+            fit = solve(
                 X, bootstrap.replicates, focal_sets, bayesian_masses(posterior, focal_sets),
                 confidence=self.confidence, k=k, stop=Stop(float(self.tol), int(self.max_iter)),
                 seed=seed, site=self._site(client), identity=self._identity(X, seed, k),
                 report=report,
             )  # fmt: skip
         return self._take(X, mixture, bootstrap, fit, focal_sets)
+
+    def _solver(self, shape: tuple[int, int], k: int, client: Any) -> Callable[..., MassFit]:
+        """`fit_masses`, here or on the GPU, when it has the memory it needs."""
+        device = find_device(self.device)
+        need = shape, k, int(self.n_bootstrap), self._most_clusters()
+        if device is None:
+            check_memory(*need, client)
+            return fit_masses
+        if client is not None:
+            raise ValueError(
+                f"device={self.device!r} is the GPU of this process; a client's workers fit on "
+                "their CPUs. Leave out one of the two."
+            )
+        bootclus_on_device().check_memory_on(device, *need)
+        return partial(bootclus_on_device().fit_masses_on, device)
 
     def _checked(self, n: int) -> int:
         """Check all parameters; returns k, the pairs kept for each object."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.estimators.checks import (
     at_most_objects,
     focal_family,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.estimators.checks import non_negative, weights
 from evdist.estimators.ecm import PrototypeClusterer, checked_model
 from evdist.partition import CredalPartition

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.constraints import check_links
 from evdist.estimators.checks import non_negative, weights
 from evdist.estimators.ecm import PrototypeClusterer, check_spread, checked_model, delta_for

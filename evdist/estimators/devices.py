@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["find_device", "on_device"]
+__all__ = ["bootclus_on_device", "find_device", "on_device"]
 
 _SOLVER = "evdist.solvers.device"
 
@@ -17,8 +17,16 @@ def on_device() -> ModuleType:
     return import_module(_SOLVER)
 
 
-def find_device(name: Any) -> Any:
-    """The torch.device that `device=name` means; None is the CPU, without torch."""
+def bootclus_on_device() -> ModuleType:
+    """`evdist.solvers.device_bootclus`."""
+    return import_module(f"{_SOLVER}_bootclus")
+
+
+def find_device(name: Any, client: Any = None) -> Any:
+    """The torch.device that `device=name` means; None is the CPU, without torch.
+
+    With a client, that of each of its workers.
+    """
     if name == "cpu":
         return None
     if not isinstance(name, str) or not (name in ("auto", "cuda") or _numbered(name)):
@@ -31,7 +39,7 @@ def find_device(name: Any) -> Any:
         raise ValueError(
             f"device={name!r} needs torch with CUDA, which is not installed: pip install torch."
         )
-    return on_device().find_device(name)
+    return on_device().find_device(name, client)
 
 
 def _numbered(name: str) -> bool:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import (
     at_most_objects,

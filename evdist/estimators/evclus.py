@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evdist.belief import FocalSets, conflict
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.constraints import check_links, expand_constraints
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import (
@@ -104,7 +104,12 @@ class EVCLUS(CredalClusterer):
         Sweeps between checkpoints, rounded up to a multiple of 4.
     device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
         Where start, sweeps and prediction run; "auto" takes a GPU where there is one. The pairs
-        are the same, and so is the optimum but for rounding. Needs torch; see docs/gpu.md.
+        are the same, and so is the optimum but for rounding. Needs torch; see docs/gpu.md. With a
+        client each worker is one GPU, and the result that of one GPU.
+    memory_limit : int, default=None
+        Bytes that a fit may take on each GPU; None is what is free there. Where kept pairs do not
+        fit, they are sent from the host's memory or computed again in every sweep, which a
+        callback is told; the result is the same.
     callbacks : sequence of callables, default=()
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
@@ -156,6 +161,7 @@ class EVCLUS(CredalClusterer):
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 5,
         device: str = "cpu",
+        memory_limit: int | None = None,
         callbacks: Sequence[Callable[[Progress], None]] = (),
     ):
         self.n_clusters = n_clusters
@@ -175,6 +181,7 @@ class EVCLUS(CredalClusterer):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.device = device
+        self.memory_limit = memory_limit
         self.callbacks = callbacks
 
     def fit(
@@ -199,7 +206,8 @@ class EVCLUS(CredalClusterer):
         sample_weight : (n,) array, positive
             A pair counts with the product of its objects' weights.
         client : distributed.Client, default=None
-            Run the sweeps on a Dask cluster instead of on threads; the result is the same.
+            Run the sweeps on a Dask cluster instead of on threads; the result is the same. With a
+            device, on the GPUs of its workers.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         X, data = self._source(X)
@@ -217,27 +225,24 @@ class EVCLUS(CredalClusterer):
         return self._take(fit)
 
     def _solver(self, data: Source | PairList, settings: Settings, client: Any) -> Callable:
-        """`fit_evclus`, here or on the GPU, when it has the memory it needs."""
-        device = find_device(self.device)
+        """`fit_evclus`, here or on GPUs, when there is the memory it needs."""
+        device = find_device(self.device, client)
         if device is None:
             check_memory(data, settings, client)
             return fit_evclus
-        if client is not None:
-            raise ValueError(
-                f"device={self.device!r} is the GPU of this process; a client's workers fit on "
-                "their CPUs. Leave out one of the two."
-            )
-        return partial(on_device().fit_evclus_on, device)
+        return partial(on_device().fit_evclus_on, device, memory_limit=self.memory_limit)
 
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
         """Only draw the pairs that :meth:`fit` will compare, into the folder `checkpoint`.
 
-        The fit that follows finds them there. A list of pairs, and a fit without a folder, need
-        nothing of the kind.
+        The fit that follows finds them there. A list of pairs, a fit without a folder, and a GPU,
+        which makes them faster than it could read them, need nothing of the kind.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         X, data = self._source(X)
         settings = self._settings(data, seed)
+        if find_device(self.device, client) is not None:
+            return self
         check_memory(data, settings, client)
         if self.checkpoint is not None and not isinstance(data, PairList):
             check_disk(data, settings, str(self.checkpoint))
@@ -288,6 +293,8 @@ class EVCLUS(CredalClusterer):
         integer("expand_constraints", self.expand_constraints, 0)
         for name in ("tol", "constraint_weight"):
             non_negative(name, getattr(self, name))
+        if self.memory_limit is not None:
+            integer("memory_limit", self.memory_limit, 1)
         self._check_callbacks()
         if self.checkpoint is not None and self.random_state is None:
             raise ValueError(

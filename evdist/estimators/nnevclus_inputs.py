@@ -43,10 +43,11 @@ class Preparation:
         gate: tuple[float, float] | None,
         raw: bool,
         seed: int,
+        device: Any,
     ) -> Self:
         """From the training rows X; `n_components` where they are dissimilarities, (n, n).
 
-        `gate` is (share of outliers, width of the kernel).
+        `gate` is (share of outliers, width of the kernel), `device` a torch.device.
         """
         pca = None
         if n_components is not None:
@@ -56,15 +57,17 @@ class Preparation:
         centre = X.mean(axis=0, dtype=np.float64)
         spread = float(np.sqrt(np.mean((X - centre) ** 2)))
         scale = spread if spread > 0 else 1.0
-        machine = None if gate is None else fit_gate((X - centre) / scale, *gate, seed)
+        machine = None if gate is None else fit_gate((X - centre) / scale, *gate, seed, device)
         return cls(pca, centre, scale, machine, raw)
 
-    def __call__(self, X: NDArray) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """x (n, d) and f(x) (n,), None without a gate."""
+    def __call__(
+        self, X: NDArray, device: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """x (n, d) and f(x) (n,), None without a gate, which works on a torch.device."""
         if self.pca is not None:
             X = self.pca.transform(X)
         scaled = (X - self.centre) / self.scale
-        fx = None if self.gate is None else self.gate(scaled)
+        fx = None if self.gate is None else self.gate(scaled, device)
         return np.ascontiguousarray(X if self.raw else scaled, dtype=np.float32), fx
 
     # ------------------------------------------------------------------ on disk

@@ -4,13 +4,14 @@ Symbols
 -------
 n, k, f   positions, partners per row, focal sets
 P         problems on one graph that are solved side by side: starts, values of d0
+V         residuals of a pair, each with a matrix that takes the partner's masses to its side
 T         tiles of 32 positions; a table of w numbers per position is (T, w, 32), so that a warp
           reads 32 neighbouring numbers; the last tile is filled up with zeros, one row at least
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,7 +19,8 @@ from torch import Tensor
 
 from evdist.kernels.circulant import Circulant
 
-__all__ = ["Graph", "Partners", "State", "on_grid", "project", "tile_count", "tiles", "untile"]
+__all__ = ["Graph", "Partners", "Posteriors", "State", "on_grid", "project", "tile_count", "tiles"]
+__all__ += ["untile"]
 
 TILE = 32
 #: Masses are multiples of 1 / GRID: exact in float32, and so are all their partial sums.
@@ -57,15 +59,17 @@ def on_grid(mass: Tensor) -> Tensor:
     return (q / GRID).float()
 
 
-def project(mass: Tensor, projection: Tensor) -> Tensor:
-    """m C of every position, (P, T, f, 32) -> (P, T, f, 32): exact on the grid.
+def project(mass: Tensor, projections: Tensor) -> Tensor:
+    """m C of every position, (P, T, f, 32) -> (P, V T, f, 32), for C (f, f) or each of (V, f, f).
 
-    In float64, where no setting of torch trades digits for speed.
+    Exact on the grid: in float64, where no setting of torch trades digits for speed.
     """
-    C = projection.double()
-    flat = mass.reshape(-1, *mass.shape[-2:])
-    parts = [C.T @ part.double() for part in flat.split(_TILES_AT_A_TIME)]
-    return torch.cat([part.float() for part in parts]).reshape(mass.shape)
+    flat = mass.reshape(-1, *mass.shape[-2:]).split(_TILES_AT_A_TIME)
+    tables = []
+    for C in projections.double().reshape(-1, *projections.shape[-2:]):
+        parts = [(C.T @ part.double()).float() for part in flat]
+        tables.append(torch.cat(parts).reshape(mass.shape))
+    return tables[0] if len(tables) == 1 else torch.cat(tables, dim=-3)
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,21 @@ class Graph:
         partners = tuple(colour(b) for b in range(graph.colours))
         return cls(graph.n, graph.k, graph.entries, tuple(bounds.tolist()), partners)
 
+    def seen(self, views: int) -> Graph:
+        """Each partner as often as a pair has residuals: one after the other in its table."""
+        room = TILE * tile_count(self.n)
+
+        def more(p: Partners) -> Partners:
+            base = torch.cat([p.base + v * room for v in range(views)])
+            return replace(p, base=base, lim=p.lim.repeat(views), shift=p.shift.repeat(views))
+
+        if views == 1:
+            return self
+        return replace(
+            self, k=views * self.k, entries=views * self.entries,
+            colours=tuple(more(p) for p in self.colours),
+        )  # fmt: skip
+
 
 @dataclass
 class State:
@@ -130,13 +149,18 @@ class State:
 
     Attributes
     ----------
-    mass, table : (P, T, f, 32) float32
-        Masses on the grid, and m C.
-    delta : (P, k, n) float32 or float16
+    graph : Graph
+        Partners as `Graph.seen` through the projections: k is V times that of the pairs.
+    mass, table : (P, T, f, 32), (P, V T, f, 32) float32
+        Masses on the grid, and m C for one C after the other.
+    delta : (P, k, m) float32 or float16
+        Of m = n positions, or of those from `first` on that are updated next.
     change : (P, n) float32
         What each row last brought.
-    projection : (f, f) float32, C
+    projections : (V, f, f) float32
+        C for EVCLUS.
     weight : (n,) float32 or None
+        With one residual.
     extra : (T, f, 32) float32 or None
         Half the gradient of the links' penalty, for one problem.
     """
@@ -146,9 +170,10 @@ class State:
     table: Tensor
     delta: Tensor
     change: Tensor
-    projection: Tensor
+    projections: Tensor
     weight: Tensor | None = None
     extra: Tensor | None = None
+    first: int = 0
 
     @classmethod
     def of(
@@ -156,14 +181,34 @@ class State:
         graph: Graph,
         delta: Tensor,
         mass: Tensor,
-        projection: np.ndarray,
+        projections: np.ndarray,
         weight: Tensor | None = None,
     ) -> State:
-        """`mass` in tiles (P, T, f, 32), on the grid."""
-        C = torch.as_tensor(np.asarray(projection, np.float32), device=mass.device)
+        """`mass` in tiles (P, T, f, 32), on the grid; `projections` (f, f) or (V, f, f)."""
+        C = torch.as_tensor(np.ascontiguousarray(projections, np.float32), device=mass.device)
+        C = C.reshape(-1, *C.shape[-2:])
         change = torch.zeros(len(mass), graph.n, device=mass.device)
-        return cls(graph, mass, project(mass, C), delta, change, C, weight)
+        return cls(graph.seen(len(C)), mass, project(mass, C), delta, change, C, weight)
 
     @property
     def f(self) -> int:
         return self.mass.shape[-2]
+
+
+@dataclass(frozen=True)
+class Posteriors:
+    """Posterior probabilities of the objects at some places of every colour under B mixtures.
+
+    Attributes
+    ----------
+    values : (T, c B, 32) float32
+        In tiles: some places from `first` on, in a ring, of one colour after the other.
+    live : (positions,) int64
+        Bit a % 64: whether component a has any probability in any replicate.
+    """
+
+    values: Tensor
+    live: Tensor
+    c: int
+    B: int
+    first: int

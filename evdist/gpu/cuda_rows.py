@@ -9,15 +9,17 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .arrays import Partners, State
+from .arrays import Partners, Posteriors, State
 from .nvrtc import compiled
-from .torch_rows import TorchRows
+from .torch_rows import SummedRows, TorchRows
 
-__all__ = ["MAX_FOCAL_SETS", "MAX_IN_REGISTERS", "CudaRows", "Rows", "rows_on"]
+__all__ = ["MAX_FOCAL_SETS", "MAX_IN_REGISTERS", "MAX_REPLICATES", "CudaRows", "Rows", "rows_on"]
 
 #: Up to this many focal sets a thread keeps its program in registers, as rows.cu has it; up to the
 #: second number in its own memory; beyond, torch does the work.
 MAX_IN_REGISTERS, MAX_FOCAL_SETS = 16, 64
+#: Probabilities of a pair that a thread keeps in its own memory; more are sorted by torch.
+MAX_REPLICATES = 2048
 
 
 class Launcher(Protocol):
@@ -28,6 +30,8 @@ class Rows(Protocol):
     """What a fit does to rows; `TorchRows` documents each operation."""
 
     def update(self, state: State, colour: int, places: Tensor | None = None) -> None: ...
+
+    def losses(self, state: State, colour: int, place: int, rows: int) -> Tensor: ...
 
     def objective(self, state: State) -> Tensor: ...
 
@@ -42,8 +46,13 @@ class Rows(Protocol):
         place: int, spread: int,
     ) -> None: ...  # fmt: skip
 
+    def intervals(
+        self, held: Posteriors, out: Tensor, partners: Partners,
+        quantiles: tuple[int, float, int, float], *, own: int, lo: int, place: int, rows: int,
+    ) -> None: ...  # fmt: skip
 
-class CudaRows:
+
+class CudaRows(SummedRows):
     """`module(macros)` gives the kernels compiled with them."""
 
     def __init__(self, module: Callable[[tuple[str, ...]], Launcher]):
@@ -59,26 +68,22 @@ class CudaRows:
         self._module(macros).launch(
             "update", rows, len(state.mass),
             [state.mass, state.table, state.delta, state.weight, state.extra, state.change,
-             state.projection, partners.base, partners.lim, partners.shift, places,
-             c_longlong(graph.n), c_int(lo), c_int(rows), c_int(partners.size), c_int(graph.k),
-             _rounds(state.f)],
+             state.projections, partners.base, partners.lim, partners.shift, places,
+             c_longlong(graph.n), c_longlong(state.first), c_longlong(state.delta.stride(1)),
+             c_int(lo), c_int(rows), c_int(partners.size), c_int(graph.k), _rounds(state.f)],
         )  # fmt: skip
 
-    def objective(self, state: State) -> Tensor:
-        graph, problems = state.graph, len(state.mass)
-        module = self._module(_macros(state))
-        total = torch.zeros(problems, dtype=torch.float64, device=state.mass.device)
-        for colour, partners in enumerate(graph.colours):
-            lo, hi = graph.bounds[colour : colour + 2]
-            out = torch.empty(problems, hi - lo, dtype=torch.float64, device=state.mass.device)
-            module.launch(
-                "objective", hi - lo, problems,
-                [state.mass, state.table, state.delta, state.weight, out, partners.base,
-                 partners.lim, partners.shift, c_longlong(graph.n), c_int(lo), c_int(hi - lo),
-                 c_int(partners.size), c_int(graph.k)],
-            )  # fmt: skip
-            total += out.sum(1)
-        return total
+    def losses(self, state: State, colour: int, place: int, rows: int) -> Tensor:
+        graph, partners, problems = state.graph, state.graph.colours[colour], len(state.mass)
+        out = torch.empty(problems, rows, dtype=torch.float64, device=state.mass.device)
+        self._module(_macros(state)).launch(
+            "objective", rows, problems,
+            [state.mass, state.table, state.delta, state.weight, out, partners.base,
+             partners.lim, partners.shift, c_longlong(graph.n), c_longlong(state.first),
+             c_longlong(state.delta.stride(1)), c_int(graph.bounds[colour]), c_int(place),
+             c_int(rows), c_int(partners.size), c_int(graph.k)],
+        )  # fmt: skip
+        return out
 
     def assign(
         self, mass: Tensor, table: Tensor, delta: Tensor, partners: Partners,
@@ -104,6 +109,19 @@ class CudaRows:
              c_int(mine.shape[1]), c_int(code[0]), c_int(code[1]), c_double(gamma)],
         )  # fmt: skip
 
+    def intervals(
+        self, held: Posteriors, out: Tensor, partners: Partners,
+        quantiles: tuple[int, float, int, float], *, own: int, lo: int, place: int, rows: int,
+    ) -> None:  # fmt: skip
+        low, low_part, high, high_part = quantiles
+        self._module(("F=2", f"REPLICATES={held.B}")).launch(
+            "intervals", rows, partners.k,
+            [held.values, held.live, out, partners.base, partners.lim, partners.shift,
+             c_longlong(out.shape[1]), c_int(lo), c_int(own), c_int(place),
+             c_int(held.first), c_int(rows), c_int(partners.size), c_int(partners.k),
+             c_int(held.c), c_int(low), c_int(high), c_double(low_part), c_double(high_part)],
+        )  # fmt: skip
+
 
 def _rounds(f: int) -> c_int:
     """Rounds of a row program at most: entering and leaving of every focal set, with room."""
@@ -116,7 +134,9 @@ def _half(delta: Tensor) -> tuple[str, ...]:
 
 def _macros(state: State) -> tuple[str, ...]:
     weighted = ("WEIGHTED",) if state.weight is not None else ()
-    return (f"F={state.f}", *_half(state.delta), *weighted)
+    views = len(state.projections)
+    several = (f"VIEWS={views}",) if views > 1 else ()
+    return (f"F={state.f}", *_half(state.delta), *weighted, *several)
 
 
 class _Mixed(CudaRows):
@@ -126,7 +146,7 @@ class _Mixed(CudaRows):
         super().__init__(module)
         plain = TorchRows()
         self.update = plain.update  # type: ignore[method-assign]
-        self.objective = plain.objective  # type: ignore[method-assign]
+        self.losses = plain.losses  # type: ignore[method-assign]
         self.assign = plain.assign  # type: ignore[method-assign]
 
 

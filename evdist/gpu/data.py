@@ -16,8 +16,10 @@ from torch import Tensor
 
 from .arrays import Graph, Partners, tile_count, tiles
 from .cuda_rows import Rows
+from .kept import Make
 
-__all__ = ["CODES", "DeviceMetric", "ReadyRows", "gamma_of", "matrix", "sample", "tiles_of"]
+__all__ = ["CODES", "DeviceMetric", "ReadyRows", "gamma_of", "made_from", "matrix", "sample"]
+__all__ += ["tiles_of"]
 
 #: Metric -> (sum over coordinates, what is done to the sum), as `Metric.code` has them.
 CODES = {
@@ -30,8 +32,9 @@ CODES = {
     "correlation": (0, 2),
     "mahalanobis": (0, 1),
 }
-#: Rows transformed at a time.
+#: Rows summed, and numbers transformed, at a time.
 _ROWS = 1 << 20
+_NUMBERS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -110,13 +113,18 @@ def _whitening(X: Tensor, centre: Tensor) -> Tensor:
     return vectors / values.sqrt() / unit[:, None]
 
 
-def tiles_of(X: Tensor, metric: DeviceMetric | ReadyRows, order: Tensor) -> Tensor:
+def tiles_of(X: Tensor | np.ndarray, metric: DeviceMetric | ReadyRows, order: Tensor) -> Tensor:
     """Rows `order` of X, ready for the metric, in tiles (T, d, 32); a block at a time."""
     n, d = len(order), X.shape[1]
     out = torch.zeros(tile_count(n), d, 32, dtype=torch.float32, device=order.device)
-    for lo in range(0, n, _ROWS):
+    rows = max(32, _NUMBERS // d // 32 * 32)
+    for lo in range(0, n, rows):
         # X may lie in the memory of the host: only a block of it travels at a time.
-        part = X[order[lo : lo + _ROWS].to(X.device)].to(order.device)
+        some = order[lo : lo + rows]
+        if isinstance(X, np.ndarray):
+            part = torch.from_numpy(X[some.cpu().numpy()]).to(order.device)
+        else:
+            part = X[some.to(X.device)].to(order.device)
         found = tiles(metric.rows(part, lo))
         out[lo // 32 : lo // 32 + len(found)] = found[: len(out) - lo // 32]
     return out
@@ -141,6 +149,19 @@ def sample(
             lo=lo, first=lo, rows=hi - lo, place=0, spread=1,
         )  # fmt: skip
     return out
+
+
+def made_from(rows: Rows, table: Tensor, graph: Graph, code: tuple[int, int], d0: float) -> Make:
+    """Makes transformed dissimilarities of kept pairs from attributes in tiles (T, d, 32)."""
+    gamma = gamma_of(d0)
+
+    def make(colour: int, a: int, b: int, out: Tensor) -> None:
+        rows.distances(
+            table, table, out, graph.colours[colour], code, gamma,
+            lo=graph.bounds[colour] + a, first=0, rows=b - a, place=a, spread=1,
+        )  # fmt: skip
+
+    return make
 
 
 def matrix(rows: Rows, table: Tensor, n: int, code: tuple[int, int]) -> Tensor:

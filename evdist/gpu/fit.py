@@ -17,14 +17,16 @@ from evdist.belief import FocalSets
 from evdist.kernels.circulant import Circulant
 
 from .arrays import Graph, Partners, State, on_grid, tiles, untile
-from .cuda_rows import MAX_FOCAL_SETS, MAX_IN_REGISTERS, rows_on
-from .data import DeviceMetric, sample, tiles_of
+from .cuda_rows import rows_on
+from .data import DeviceMetric, made_from, tiles_of
+from .kept import cut, keep
+from .memory import Need, Room, choose
+from .parts import PartRows
 from .start import Landmarks, choose_d0, fit_landmarks, place, positive_quantile
-from .sweeps import Course, run
+from .sweeps import run
 
 __all__ = [
     "DeviceFit",
-    "check_device_memory",
     "fit_on_device",
     "labels_of",
     "predict_on_device",
@@ -55,6 +57,8 @@ class DeviceFit:
         Before the first and after every sweep; it never rises.
     landmarks : Landmarks
         With `metric`, what `predict_on_device` needs.
+    kept : {"device", "host", "recomputed"}
+        Where the dissimilarities were while the fit swept over them.
     """
 
     mass: Tensor
@@ -66,6 +70,7 @@ class DeviceFit:
     d0_curve: list[tuple[float, float]]
     landmarks: Landmarks
     metric: DeviceMetric
+    kept: str
 
 
 def fit_on_device(
@@ -85,6 +90,7 @@ def fit_on_device(
     half: bool = False,
     order: Tensor | np.ndarray | None = None,
     device: str | torch.device = "cuda",
+    memory_limit: int | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> DeviceFit:
     """Fit EVCLUS on a GPU (or, slowly, on a CPU with torch).
@@ -100,6 +106,9 @@ def fit_on_device(
     half : bool
         Keep dissimilarities as float16: half the memory, and an objective off by about 1e-4.
     order : (n,) position -> object; drawn on the device by default
+    memory_limit : bytes that the fit may take on the device; by default what is free there
+        Where dissimilarities do not fit, they are sent from the host's memory or computed again
+        in every sweep: the bits are the same.
     report : called with (sweep, objective) after every sweep
     """
     device = torch.device(device)
@@ -107,7 +116,8 @@ def fit_on_device(
     n = len(X)
     sets = FocalSets.simple(n_clusters) if focal_sets is None else focal_sets
     k = min(n_dissimilarities, n - 1)
-    check_device_memory(device, n, k, len(sets), X.shape[1], half=half)
+    need = Need(n, k, len(sets), X.shape[1], n, 2 if half else 4)
+    choice = choose(need, Room.on(device, memory_limit))
     ready = DeviceMetric.of(X, metric)
     ready = replace(ready, centre=ready.centre.to(device),
                     whiten=None if ready.whiten is None else ready.whiten.to(device))  # fmt: skip
@@ -124,27 +134,24 @@ def fit_on_device(
         data, few, objects, order, ready, sets, d0, init=init, n_init=n_init, k=k, tol=tol,
         seed=seed,
     )  # fmt: skip
-    rows = rows_on(device, len(sets))
-    delta = sample(rows, data, graph, ready.code, d0, torch.float16 if half else torch.float32)
-    del data
+    pieces = cut(graph.bounds)
+    like = torch.empty(graph.k, 0, dtype=torch.float16 if half else torch.float32, device=device)
+    make = made_from(rows_on(device, 2), data, graph, ready.code, d0)
+    kept = keep(choice.where, make, pieces, choice.columns, like)
+    del data, make  # but where they are computed again
     laid_out = None if weight is None else weight.to(device=device, dtype=torch.float32)[order]
-    state = State.of(graph, delta[None], mass[None], sets.C, laid_out)
-    del mass, delta
+    state = State.of(graph, like[None], mass[None], sets.C, laid_out)
+    del mass
+    rows = PartRows(rows_on(device, len(sets)), kept, pieces, state)
     course = run(rows, state, 1.0 / _total_weight(state), tol, max_iter, report)
     found = _by_object(state, order)
     where = torch.as_tensor(objects, device=device)
     landmarks = replace(landmarks, mass=found[where], focal_sets=sets)
-    return _taken(found, sets, course, d0, curve, landmarks, ready)
-
-
-def _taken(
-    mass: Tensor, sets: FocalSets, course: Course, d0: float, curve: list[tuple[float, float]],
-    landmarks: Landmarks, metric: DeviceMetric,
-) -> DeviceFit:  # fmt: skip
     history = [float(value[0]) for value in course.history]
     return DeviceFit(
-        mass, sets, history[-1], history, course.converged, d0, curve, landmarks, metric
-    )
+        found, sets, history[-1], history, course.converged, d0, curve, landmarks, ready,
+        choice.where,
+    )  # fmt: skip
 
 
 def _choose_d0(
@@ -175,29 +182,6 @@ def some_objects(n: int, count: int, seed: int) -> np.ndarray:
     if count >= n:
         return np.arange(n)
     return np.sort(np.random.default_rng([seed, 3, n]).choice(n, count, replace=False))
-
-
-def check_device_memory(
-    device: torch.device, n: int, k: int, f: int, d: int, *, half: bool = False
-) -> None:
-    """Refuse a fit that cannot fit into the GPU's free memory, with the cure.
-
-    Held at once: dissimilarities, data, masses three times (with their table and the result), a
-    few numbers per object; and the threads' own memory, where f is large.
-    """
-    if device.type != "cuda":
-        return
-    need = n * ((2 if half else 4) * k + 4 * d + 3 * 4 * f + 24)
-    if MAX_IN_REGISTERS < f <= MAX_FOCAL_SETS:
-        threads = 2048 * torch.cuda.get_device_properties(device).multi_processor_count
-        need += threads * 4 * (f + 8) ** 2
-    free = torch.cuda.mem_get_info(device)[0]
-    if need > free:
-        raise MemoryError(
-            f"This fit needs about {need / 1e9:.1f} GB on the GPU ({n:,} x {k} kept pairs, "
-            f"{f} focal sets, {d} attributes), but {free / 1e9:.1f} GB are free. Lower "
-            "n_dissimilarities, use fewer focal sets, or fit on the CPU."
-        )
 
 
 def _draw_order(n: int, seed: int, device: torch.device) -> Tensor:

@@ -2,6 +2,7 @@
 
 With Q = C + E, a must-link costs penalty m_i'Q m_j and a cannot-link penalty (2 - m_i'Q m_j). The
 rows of one step share no link, so their gradients are computed before the step, for all at once.
+Sums are added by halves, so that the bits of a row do not tell how many others there are.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ class DeviceLinks:
     def gradient(self, mass: Tensor, which: Tensor) -> Tensor:
         """Of the penalty in the rows rows[which]: (len(which), f), mass (T, f, 32).
 
-        penalty sum_j sign_j Q m_j, eq. (20b). Sums run along a row: the same bits every time.
+        penalty sum_j sign_j Q m_j, eq. (20b).
         """
-        width = max(1, self.other.shape[1] * mass.shape[1])
+        f = mass.shape[1]
         parts = []
-        for part in which.split(max(1, _ROOM // width)):
+        for part in which.split(max(1, _ROOM // (f * max(f, self.other.shape[1])))):
             j = self.other[part]
-            m = mass[j >> 5, :, j & 31].double()
-            parts.append((m * self.sign[part][:, :, None]).sum(1) @ self.Q.T)
+            m = _by_halves(mass[j >> 5, :, j & 31].double() * self.sign[part][:, :, None])
+            parts.append(_by_halves(m[:, :, None] * self.Q.T))
         return torch.cat(parts) * self.penalty
 
     def total(self, mass: Tensor) -> float:
@@ -83,3 +84,12 @@ class DeviceLinks:
         # A cannot-link costs 2 - m_i'(C + E)m_j, eq. (16).
         constant = 2 * self.penalty * (self.sign < 0).sum()
         return float(linear + constant) / 2
+
+
+def _by_halves(x: Tensor) -> Tensor:
+    """Sums (r, f) over the middle axis of (r, w, f)."""
+    while x.shape[1] > 1:
+        half = x.shape[1] // 2
+        rest = x[:, 2 * half :]
+        x = torch.cat([x[:, :half] + x[:, half : 2 * half], rest], dim=1)
+    return x[:, 0]

@@ -9,12 +9,20 @@
 //
 // Up to 16 focal sets everything is float32, which any GPU does at full speed. A row is changed only
 // where its gain exceeds a bound of all rounding errors in it, so the objective falls in exact
-// arithmetic too. With more, the program is solved and the gain computed in float64.
+// arithmetic too. With more (MANY), the program is solved and the gain computed in float64.
 //
-// Compiled with -DF=<focal sets>, and -DWEIGHTED, -DLINKED, -DHALF as wanted. Symbols are those of
-// evdist/kernels/sweep.py: S = Sigma = A' W A (lower triangle), g = A' W (A m - delta).
+// A pair may have several residuals, VIEWS of them, each with a matrix C of its own (Bootclus has
+// two). Then a position has as many rows of the table, which is VIEWS tables one behind the other,
+// and the lists of partners hold each as often: k counts residuals.
+//
+// Compiled with -DF=<focal sets>, and -DVIEWS, -DWEIGHTED, -DLINKED, -DHALF as wanted. Symbols are
+// those of evdist/kernels/sweep.py: S = Sigma = A' W A (lower triangle), g = A' W (A m - delta).
 
 typedef long long i64;
+
+#ifndef VIEWS
+#define VIEWS 1
+#endif
 
 #define TRIANGLE (F * (F + 1) / 2)
 #define AT(a, b) ((a) >= (b) ? (a) * ((a) + 1) / 2 + (b) : (b) * ((b) + 1) / 2 + (a))
@@ -28,8 +36,10 @@ typedef long long i64;
 #define TOL 2.4e-7f
 // Partners whose distances are summed at the same time.
 #define AT_ONCE 8
-// Beyond this many focal sets a thread works in its own memory, with loops.
-#define MANY (F > 16)
+// Beyond this many focal sets a thread works in its own memory, with loops. So it does where pairs
+// have several residuals: the mean square that intervals leave may be 1e-6 and less, and float64
+// tells gains that float32 does not.
+#define MANY (F > 16 || VIEWS > 1)
 #define BLOCK 8
 #if MANY
 #define UNROLL _Pragma("unroll 1")
@@ -474,18 +484,21 @@ UNROLL
 
 // Minimise over rows of one colour, the others fixed: those at places chosen[0 .. rows - 1] of it,
 // or at 0 .. rows - 1 where `chosen` is null; the colour begins at lo. `change` receives the gain,
-// zero or negative. `extra` (tiles, F, 32) is half the gradient of the links' penalty. blockIdx.y
-// counts problems of one graph that stand one behind the other.
+// zero or negative. `extra` (tiles, F, 32) is half the gradient of the links' penalty. Column j of
+// delta (k, stride) belongs to position first + j. blockIdx.y counts problems of one graph that
+// stand one behind the other.
 extern "C" __global__ void __launch_bounds__(128) update(
     float* mass, float* table, const delta_t* delta, const float* weight, const float* extra,
     float* change, const float* C, const int* base, const int* lim, const int* shift,
-    const int* chosen, i64 n, int lo, int rows, int size, int k, int rounds) {
+    const int* chosen, i64 n, i64 first, i64 stride, int lo, int rows, int size, int k,
+    int rounds) {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     if (t >= rows) return;
     if (chosen) t = chosen[t];
     i64 q = blockIdx.y, i = t + lo, room = (n / 32 + 1) * 32 * F;
     mass += q * room + tile(i, F);
-    table += q * room;
+    table += q * room * VIEWS;
+    delta += q * stride * k + i - first;
     float m[F], S[TRIANGLE], total, gaps;
     real g[F];
 UNROLL
@@ -495,8 +508,8 @@ UNROLL
 #else
     float own = 1.0f;
 #endif
-    gram(table, delta + q * n * k + i, n, weight, own, m, base, lim, shift, t, size, k, (int)n,
-         S, g, &total, &gaps);
+    gram(table, delta, stride, weight, own, m, base, lim, shift, t, size, k, (int)n, S, g, &total,
+         &gaps);
 #ifdef LINKED
 UNROLL
     for (int a = 0; a < F; a++) g[a] += extra[tile(i, F) + 32 * a];
@@ -512,8 +525,8 @@ UNROLL
     minimise(S, g, m, rounds);
     put_on_grid(m);
 #if MANY
-    double gain = change_of_squares(table, delta + q * n * k + i, n, weight, own, m, old, base, lim,
-                                    shift, t, size, k);
+    double gain = change_of_squares(table, delta, stride, weight, own, m, old, base, lim, shift, t,
+                                    size, k);
 #ifdef LINKED
     for (int a = 0; a < F; a++)
         gain += 2.0 * (double)extra[tile(i, F) + 32 * a] * ((double)m[a] - old[a]);
@@ -546,12 +559,15 @@ UNROLL
     if (!better) return;
     table += tile(i, F);
 UNROLL
-    for (int a = 0; a < F; a++) {
-        mass[32 * a] = m[a];
-        float x = 0.0f;  // m C is exact on the grid, in any order
+    for (int a = 0; a < F; a++) mass[32 * a] = m[a];
+    for (int v = 0; v < VIEWS; v++, table += room, C += F * F) {
 UNROLL
-        for (int b = 0; b < F; b++) x += m[b] * C[b * F + a];
-        table[32 * a] = x;
+        for (int a = 0; a < F; a++) {
+            float x = 0.0f;  // m C is exact on the grid, in any order
+UNROLL
+            for (int b = 0; b < F; b++) x += m[b] * C[b * F + a];
+            table[32 * a] = x;
+        }
     }
 }
 
@@ -595,21 +611,23 @@ UNROLL
     for (int a = 0; a < F; a++) mass[32 * a] = m[a];
 }
 
-// out[problem, row]: sum over the row's pairs of w (kappa - delta)^2; conflicts are exact.
+// out[problem, row]: sum over the row's pairs of w (kappa - delta)^2; conflicts are exact. Rows are
+// those at places place .. place + rows - 1 of the colour that begins at lo.
 extern "C" __global__ void __launch_bounds__(128) objective(
     const float* mass, const float* table, const delta_t* delta, const float* weight, double* out,
-    const int* base, const int* lim, const int* shift, i64 n, int lo, int rows, int size, int k) {
-    int t = blockIdx.x * blockDim.x + threadIdx.x;
-    if (t >= rows) return;
+    const int* base, const int* lim, const int* shift, i64 n, i64 first, i64 stride, int lo,
+    int place, int rows, int size, int k) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x, t = row + place;
+    if (row >= rows) return;
     i64 q = blockIdx.y, i = t + lo, room = (n / 32 + 1) * 32 * F;
     mass += q * room + tile(i, F);
-    table += q * room;
-    delta += q * n * k + i;
+    table += q * room * VIEWS;
+    delta += q * stride * k + i - first;
     double m[F], sum = 0.0;
     float A[F];
 UNROLL
     for (int a = 0; a < F; a++) m[a] = mass[32 * a];
-    for (int h = 0; h < k; h++, delta += n) {
+    for (int h = 0; h < k; h++, delta += stride) {
         int at = partner(base, lim, shift, h, k, t, size, -1);
         if (at < 0) continue;
         load_row(table, at, A);
@@ -623,7 +641,7 @@ UNROLL
         sum += r * r;
 #endif
     }
-    out[q * rows + t] = sum;
+    out[q * rows + row] = sum;
 }
 
 // Dissimilarities of rows lo .. lo + rows - 1 of `mine` to their partners among `others`, both
@@ -674,3 +692,88 @@ extern "C" __global__ void __launch_bounds__(128) distances(
         out[(h0 + q) * stride + first + r] = as_delta(there[q] ? x : 0.0f);
     }
 }
+
+#ifdef REPLICATES
+
+__device__ inline float from_bits(int x) {
+    union { int i; float f; } u;
+    u.i = x;
+    return u.f;
+}
+
+__device__ inline int to_bits(float x) {
+    union { int i; float f; } u;
+    u.f = x;
+    return u.i;
+}
+
+// The quantile of v between its sorted values number `place` and place + 1, by halving an interval
+// of bit patterns, whose order is that of numbers that are not negative: `_neighbours` of
+// evdist/kernels/intervals.py.
+__device__ inline double quantile(
+    const float* v, int place, double part, float least, float most) {
+    int under = to_bits(least) - 1, upto = to_bits(most), count = REPLICATES;
+    while (upto - under > 1 && count != place + 1) {
+        int middle = under + (upto - under) / 2, n = 0;
+        float bound = from_bits(middle);
+#pragma unroll 8
+        for (int b = 0; b < REPLICATES; b++) n += v[b] <= bound;
+        if (n > place) {
+            upto = middle;
+            count = n;
+        } else
+            under = middle;
+    }
+    float end = from_bits(upto), value = least, after = most;
+    for (int b = 0; b < REPLICATES; b++) {
+        if (v[b] <= end)
+            value = fmaxf(value, v[b]);
+        else
+            after = fminf(after, v[b]);
+    }
+    if (count > place + 1) after = value;  // several are the same
+    double found = (double)value + part * ((double)after - (double)value);
+    return found < 1.0 ? found : 1.0;  // rounding may carry a sum of products beyond one
+}
+
+// Percentile intervals of the probability that two objects belong together, Bootclus algorithm 1,
+// one thread per pair. Column lo + t of out (2 k, n) receives the lower bounds P^l of the pairs of
+// the row at place t, then 1 - P^u, eq. (13); rows are those at places place .. place + rows - 1.
+// `post`, tiles of c REPLICATES numbers, holds the objects at some places of every colour, `first`
+// and those that follow it in a ring of `size`; own and base[h] are where those of the row's colour
+// and of its partner's begin. `live` has a bit for each component that is not zero throughout.
+extern "C" __global__ void __launch_bounds__(128) intervals(
+    const float* post, const i64* live, float* out, const int* base, const int* lim,
+    const int* shift, i64 n, int lo, int own, int place, int first, int rows, int size, int k, int c,
+    int low, int high, double low_part, double high_part) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x, h = blockIdx.y;
+    if (r >= rows) return;
+    int t = place + r, p = t + shift[h];
+    p -= p >= size ? size : 0;
+    out += h * n + lo + t;
+    if (p >= lim[h]) {
+        out[0] = out[k * n] = 0.0f;
+        return;
+    }
+    i64 mine = own + (t < first ? t + size : t) - first;
+    i64 other = base[h] + (p < first ? p + size : p) - first;
+    i64 shared = live[mine] & live[other];
+    const float* x = post + tile(mine, c * REPLICATES);
+    const float* y = post + tile(other, c * REPLICATES);
+    float v[REPLICATES];
+    for (int b = 0; b < REPLICATES; b++) v[b] = 0.0f;
+    for (int a = 0; a < c; a++, x += 32 * REPLICATES, y += 32 * REPLICATES)
+        if (shared >> (a & 63) & 1) {
+#pragma unroll 8
+            for (int b = 0; b < REPLICATES; b++) v[b] += x[32 * b] * y[32 * b];
+        }
+    float least = v[0], most = v[0];
+    for (int b = 1; b < REPLICATES; b++) {
+        least = fminf(least, v[b]);
+        most = fmaxf(most, v[b]);
+    }
+    out[0] = (float)quantile(v, low, low_part, least, most);
+    out[k * n] = (float)(1.0 - quantile(v, high, high_part, least, most));
+}
+
+#endif

@@ -30,7 +30,7 @@ TIE = 0.05
 TRIAL_TOL, TRIAL_SWEEPS = 1e-4, 60
 TRIAL_STARTS = 4
 #: Objects placed at a time.
-_ROWS = 1 << 21
+_ROWS = 1 << 19
 
 
 @dataclass(frozen=True)

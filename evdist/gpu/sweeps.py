@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from .arrays import State
-from .cuda_rows import Rows
 
 __all__ = ["Course", "run", "sweep"]
+
+
+class Rows(Protocol):
+    """What a sweep does to rows, whole (`TorchRows`) or in parts (`PartRows`)."""
+
+    def update(self, state: State, colour: int, places: Tensor | None = None) -> None: ...
+
+    def objective(self, state: State) -> Tensor: ...
 
 
 @dataclass

@@ -7,12 +7,14 @@ matrices; the algorithm is that of `evdist.kernels.simplex`.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
-from .arrays import Partners, State, on_grid
+from .arrays import Partners, Posteriors, State, on_grid
 
-__all__ = ["TorchRows", "minimise_on_simplex"]
+__all__ = ["SummedRows", "TorchRows", "minimise_on_simplex"]
 
 #: Proximal term, relative to the mean diagonal of S on the working set.
 _EPS = 1e-11
@@ -93,7 +95,21 @@ def minimise_on_simplex(S: Tensor, g: Tensor, m: Tensor) -> Tensor:
     return out
 
 
-class TorchRows:
+class SummedRows:
+    """The objective of a whole problem from the `losses` of its rows."""
+
+    def losses(self, state: State, colour: int, place: int, rows: int) -> Tensor:
+        raise NotImplementedError
+
+    def objective(self, state: State) -> Tensor:
+        """(P,) float64: sum over rows and their pairs of w (kappa - delta)^2."""
+        total = torch.zeros(len(state.mass), dtype=torch.float64, device=state.mass.device)
+        for colour, (lo, hi) in enumerate(pairwise(state.graph.bounds)):
+            total += self.losses(state, colour, 0, hi - lo).sum(1)
+        return total
+
+
+class TorchRows(SummedRows):
     """The operations of a fit on rows, in torch."""
 
     def update(self, state: State, colour: int, places: Tensor | None = None) -> None:
@@ -118,23 +134,25 @@ class TorchRows:
         state.change[p, i] = torch.where(better, gain, 0.0).float()
         p, at, new = p[better], i[better], new[better]
         state.mass[p, at >> 5, :, at & 31] = new
-        rows = new.double() @ state.projection.double()
-        state.table[p, at >> 5, :, at & 31] = rows.float()
+        for v, C in enumerate(state.projections.double()):
+            first = v * state.mass.shape[1]
+            state.table[p, first + (at >> 5), :, at & 31] = (new.double() @ C).float()
 
-    def objective(self, state: State) -> Tensor:
-        """(P,) float64: sum over rows and their pairs of w (kappa - delta)^2."""
-        total = torch.zeros(len(state.mass), dtype=torch.float64, device=state.mass.device)
-        for colour in range(len(state.graph.colours)):
-            for p, place in _rows_of_colour(state, colour, None):
-                A, w, delta = _pairs(state, colour, p, place)
-                i = place + state.graph.bounds[colour]
-                m = state.mass[p, i >> 5, :, i & 31].double()
-                gap = (A @ m[:, :, None])[:, :, 0] - delta
-                found = (w * gap * gap).sum(1)
-                # One sum per problem, in the order of its rows: the same bits every time.
-                for q in range(int(p[0]), int(p[-1]) + 1):
-                    total[q] += found[p == q].sum()
-        return total
+    def losses(self, state: State, colour: int, place: int, rows: int) -> Tensor:
+        """(P, rows) float64: sums over the pairs of each row of w (kappa - delta)^2.
+
+        Rows are those of a colour from `place` on.
+        """
+        device = state.mass.device
+        out = torch.empty(len(state.mass), rows, dtype=torch.float64, device=device)
+        places = torch.arange(place, place + rows, device=device)
+        for p, at in _rows_of_colour(state, colour, places):
+            A, w, delta = _pairs(state, colour, p, at)
+            i = at + state.graph.bounds[colour]
+            m = state.mass[p, i >> 5, :, i & 31].double()
+            gap = (A @ m[:, :, None])[:, :, 0] - delta
+            out[p, at - place] = (w * gap * gap).sum(1)
+        return out
 
     def assign(
         self, mass: Tensor, table: Tensor, delta: Tensor, partners: Partners,
@@ -186,6 +204,34 @@ class TorchRows:
                 D = -torch.expm1(-gamma * D.double() ** 2)
             out[:, first + a : first + b] = torch.where(there, D, 0.0).to(out.dtype)
 
+    def intervals(
+        self, held: Posteriors, out: Tensor, partners: Partners,
+        quantiles: tuple[int, float, int, float], *, own: int, lo: int, place: int, rows: int,
+    ) -> None:  # fmt: skip
+        """Percentile intervals of the pairs of the rows at places place .. place + rows - 1.
+
+        Columns lo + place .. of out (2 k, n) receive P^l of each pair, then 1 - P^u. The row's
+        colour begins at `own` among the posteriors, that of partner h at partners.base[h].
+        """
+        low, low_part, high, high_part = quantiles
+        k, size = partners.k, partners.size
+        for a, b in _blocks(rows, k * held.c * held.B, out.device):
+            t = torch.arange(place + a, place + b, device=out.device)
+            p = (t + partners.shift.long()[:, None]) % size
+            there = p < partners.lim[:, None]
+            at = partners.base.long()[:, None] + (p - held.first) % size
+            mine = _gather(held.values, own + (t - held.first) % size)
+            other = _gather(held.values, torch.where(there, at, 0))
+            v = (mine * other).reshape(k, b - a, held.c, held.B).sum(2).sort(2)[0].double()
+
+            def quantile(i: int, part: float, v: Tensor = v) -> Tensor:
+                value, after = v[:, :, i], v[:, :, min(i + 1, held.B - 1)]
+                return (value + part * (after - value)).clamp(max=1.0)
+
+            found = torch.cat([quantile(low, low_part), 1 - quantile(high, high_part)])
+            found = torch.where(there.repeat(2, 1), found, 0.0)
+            out[:, lo + place + a : lo + place + b] = found.float()
+
 
 def _rows_of_colour(
     state: State, colour: int, places: Tensor | None
@@ -211,7 +257,7 @@ def _pairs(state: State, colour: int, p: Tensor, place: Tensor) -> tuple[Tensor,
     w = there.double()
     if state.weight is not None:
         w = w * (state.weight[i] * state.weight[at]).double()
-    return A.transpose(0, 1), w.T, state.delta[p, :, i].double()
+    return A.transpose(0, 1), w.T, state.delta[p, :, i - state.first].double()
 
 
 def _blocks(rows: int, width: int, device: torch.device) -> list[tuple[int, int]]:

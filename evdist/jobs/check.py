@@ -146,6 +146,9 @@ def _constant(data: Dataset, low: NDArray, high: NDArray) -> list[str]:
 
 
 def _doubles(data: Dataset, marks: NDArray[np.uint64]) -> list[str]:
+    in_order = np.sort(marks)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return []
     order = np.argsort(marks, kind="stable")
     same = np.flatnonzero(marks[order][1:] == marks[order][:-1])
     for at in same[:1]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from evdist.jobs.folder import JobFolder, Stage
 from evdist.jobs.scale import Scale
 from evdist.jobs.watch import Watch, logger
 from evdist.partition import CredalPartition
-from evdist.solvers.irqp import Progress
+from evdist.solvers.news import Progress
 from evdist.stores.dataset import Dataset
 from evdist.stores.fingerprints import fingerprint
 
@@ -60,9 +61,10 @@ class Job:
         rows = self.data.rows()
         return rows if self.scale is None else self.scale(rows)
 
-    @property
+    @cached_property
     def partition(self) -> CredalPartition:
-        return CredalPartition.load(self.folder.path("masses.zarr"))
+        """The answer, once it is there."""
+        return CredalPartition.load(self.folder.path("masses.zarr")).in_memory()
 
     def tell(self, stage: str, done: int = 0, of: int = 0, unit: str = "row") -> None:
         self.watch(Progress(stage, done, of, unit=unit))
@@ -70,11 +72,23 @@ class Job:
 
 @dataclass(frozen=True)
 class StageWork:
-    """A name, the work, and what else than the configuration and the stage before decides it."""
+    """A name, and as MODULE:FUNCTION the work, which is loaded when the stage is entered."""
 
     name: str
-    work: Callable[[Job], dict[str, Any]]
-    depends: Callable[[Job], Any] = lambda job: None
+    function: str
+    #: What else than the configuration and the stage before decides it.
+    decided_by: str | None = None
+
+    def work(self, job: Job) -> dict[str, Any]:
+        return _loaded(self.function)(job)
+
+    def depends(self, job: Job) -> Any:
+        return None if self.decided_by is None else _loaded(self.decided_by)(job)
+
+
+def _loaded(name: str) -> Callable[[Job], Any]:
+    module, function = name.split(":")
+    return getattr(import_module(module), function)
 
 
 def enter(job: Job, stage: StageWork, before: str) -> str:

@@ -15,7 +15,7 @@ import psutil
 
 from evdist import __version__
 from evdist.blocks.connect import connected
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.stores.paths import address, join, read_bytes, remove, replace_bytes
 
 __all__ = ["Check", "examine"]
@@ -92,8 +92,10 @@ def _prefect(api_url: str) -> Check:
 
 
 def _scheduler(scheduler: str) -> Check:
+    files = {name: os.environ.get(f"EVDIST_TLS_{name.upper()}") for name in ("ca", "cert", "key")}
+    tls = files if scheduler.startswith("tls://") else {}
     try:
-        with connected(scheduler) as client:
+        with connected(scheduler, **tls) as client:
             workers = client.scheduler_info(n_workers=-1)["workers"]
             return Check(
                 "Dask", bool(workers),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from os import PathLike
 from typing import Any
 
 from evdist.blocks.connect import connected, local_workers
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.config import Cluster, JobConfig, read_config
 from evdist.jobs.context import Job, enter_all
 from evdist.jobs.folder import JobFolder, JobState
@@ -21,7 +22,7 @@ from evdist.jobs.tasks import TASKS
 from evdist.jobs.watch import JobCancelled, Watch, logger, watched
 from evdist.monitor.events import Publisher
 from evdist.partition import CredalPartition
-from evdist.solvers.irqp import Progress
+from evdist.solvers.news import Progress
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import read_bytes
 
@@ -154,26 +155,31 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
     """The manifest says how the run ended, whatever ended it."""
     folder.forget_cancel()
     folder.set_state(JobState.RUNNING)
+    goes_on = "the same call goes on where it was"
     try:
         yield
+    except JobCancelled:
+        _end(watch, JobState.CANCELLED, f"cancelled; {goes_on}")
+        raise
     except Exception as error:
-        if isinstance(error, JobCancelled):
-            folder.set_state(JobState.CANCELLED)
-            logger.info("cancelled; the same call goes on where it was")
-        else:
-            folder.set_state(JobState.FAILED, sentence(error))
-            logger.error("failed: %s", sentence(error))
+        _end(watch, JobState.FAILED, f"failed: {sentence(error)}", sentence(error))
         raise
     except BaseException as stop:  # Ctrl-C, or a signal to end
         wanted = watch.cancelled or folder.is_cancelled()
-        folder.set_state(JobState.CANCELLED if wanted else JobState.STOPPED)
-        logger.info("stopped; the same call goes on where it was")
+        state = JobState.CANCELLED if wanted else JobState.STOPPED
+        _end(watch, state, f"stopped; {goes_on}")
         if watch.cancelled:  # the signal was our own
             raise JobCancelled(f"Job {folder.id} was cancelled.") from stop
         raise
     if finished:
-        folder.set_state(JobState.DONE)
-        logger.info("done")
+        _end(watch, JobState.DONE, "done")
+
+
+def _end(watch: Watch, state: JobState, said: str, error: str | None = None) -> None:
+    """The last words stand in the log before the manifest says that there are no more."""
+    logger.log(logging.INFO if error is None else logging.ERROR, "%s", said)
+    watch.write()
+    watch.folder.set_state(state, error)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 
 from evdist.jobs.folder import JobFolder
 from evdist.progress import one_line
-from evdist.solvers.irqp import Progress
+from evdist.solvers.news import Progress
 from evdist.stores.paths import read_bytes, replace_bytes
 
 __all__ = ["LOG_FORMAT", "JobCancelled", "Watch", "logger", "watched"]
@@ -62,6 +62,7 @@ class Watch:
 
     def __init__(self, folder: JobFolder, listen: Sequence[Callable[[Progress], None]]):
         self.folder = folder
+        self.log = _FolderLog(folder)
         self._listen = list(listen)
         self._last: dict[str, Any] = {"stage": "start"}
         self._curve: list[float] = []
@@ -100,9 +101,9 @@ class Watch:
             logger.info("%s", one_line(news))
 
     # ------------------------------------------------------------------ the thread
-    def look_after(self, log: _FolderLog) -> None:
+    def look_after(self) -> None:
         while not self._stop.wait(self._every):
-            self._write(log)
+            self.write()
             if not self._cancelled and self.folder.is_cancelled():
                 self._cancelled = True
                 logger.info("asked to stop")
@@ -110,11 +111,12 @@ class Watch:
                     # A long stage has no news: interrupt it as Ctrl-C would.
                     signal.raise_signal(signal.SIGINT)
 
-    def _write(self, log: _FolderLog) -> None:
+    def write(self) -> None:
+        """Put the last news and the log into the folder."""
         try:
             # "updated" must move even when nothing else does.
             self.folder.tell(self._last)
-            log.write()
+            self.log.write()
         except OSError as error:  # news are not worth a job
             logger.warning("cannot write news to %s: %s", self.folder.url, error)
 
@@ -131,23 +133,20 @@ def watched(
     folder: JobFolder, listen: Sequence[Callable[[Progress], None]] = ()
 ) -> Iterator[Watch]:
     """A watch over a run, with its log and its thread; listeners with `close` are closed."""
-    log = _FolderLog(folder)
     watch = Watch(folder, listen)
     level = logger.level
-    logger.addHandler(log)
+    logger.addHandler(watch.log)
     if not logger.isEnabledFor(logging.INFO):
         logger.setLevel(logging.INFO)
-    thread = threading.Thread(
-        target=watch.look_after, args=(log,), daemon=True, name="evdist-watch"
-    )
+    thread = threading.Thread(target=watch.look_after, daemon=True, name="evdist-watch")
     thread.start()
     try:
         yield watch
     finally:
         watch.close()
         thread.join()
-        watch._write(log)
-        logger.removeHandler(log)
+        watch.write()
+        logger.removeHandler(watch.log)
         logger.setLevel(level)
         for one in listen:
             if hasattr(one, "close"):

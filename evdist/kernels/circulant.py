@@ -79,6 +79,22 @@ class Circulant:
         pairs.sort()
         return cls(n, B, tuple(o for o, _ in pairs), tuple(r for _, r in pairs))
 
+    @classmethod
+    def band(cls, n: int, k: int, width: int, rng: np.random.Generator) -> Self:
+        """Draw a graph whose partners lie fewer than `width` places apart in their colours.
+
+        There are MIN_COLOURS of these, and many more places than `width` in each.
+        """
+        B, s = MIN_COLOURS, -(-n // MIN_COLOURS)
+        # Of two-way pairs (o, r) and (B - o, -r) one is listed here: r = 0 leaves only (1, 0).
+        listed = [(1, 0), *((o, r) for r in range(1, width) for o in range(1, B))]
+        drawn = [listed[i] for i in np.sort(rng.choice(len(listed), k // 2, replace=False))]
+        pairs = drawn + [_reverse(o, r, B, s) for o, r in drawn]
+        if k % 2:
+            pairs.append((B // 2, 0))
+        pairs.sort()
+        return cls(n, B, tuple(o for o, _ in pairs), tuple(r for _, r in pairs))
+
     @property
     def k(self) -> int:
         """Partners per row; a few rows have fewer when the colours are of unequal size."""
@@ -104,6 +120,14 @@ class Circulant:
             other = np.roll(small, -o)
             lost += int(small.sum() + other.sum() - (r % self.size == 0) * (small & other).sum())
         return self.colours * self.size * self.k - lost
+
+    def there(self, lo: int, hi: int) -> NDArray[np.bool_]:
+        """Which of the k partners of rows lo..hi-1 exist, (rows, k)."""
+        rows = np.arange(lo, hi)
+        block = np.searchsorted(self.bounds, rows, side="right") - 1
+        other = (block[:, None] + np.array(self.offsets)) % self.colours
+        at = ((rows - self.bounds[block])[:, None] + np.array(self.shifts)) % self.size
+        return at < np.diff(self.bounds)[other]
 
     def partners_of(self, rows: NDArray) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Partner positions of any rows, (rows, k), and how many each has, (rows,).

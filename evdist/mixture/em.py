@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evdist.blocks.local import thread_count
+from evdist.blocks.threads import thread_count
 from evdist.kernels.gaussian import accumulate
 from evdist.mixture.covariance import Spread, estimate
 from evdist.mixture.parameters import Parameters, log_factors, whitening

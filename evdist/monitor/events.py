@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evdist.blocks.steps import STEPS
-from evdist.solvers.irqp import Progress
+from evdist.solvers.news import Progress
 
 __all__ = ["JOBS", "STEPS", "JobNews", "Publisher", "read_jobs"]
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.belief import FocalSets
 from evdist.partition import convert, io
 from evdist.partition.derived import DerivedViews
-from evdist.partition.rows import as_table, gather_rows, select_rows
+from evdist.partition.rows import as_table, gather_rows, is_dask, select_rows
 from evdist.partition.validate import check_rows, check_shape
 
 __all__ = ["CredalPartition"]
@@ -152,6 +152,15 @@ class CredalPartition(DerivedViews):
         return self
 
     # ------------------------------------------------------------------ other partitions
+    def in_memory(self, at_most: int = 1 << 28) -> CredalPartition:
+        """Stored masses of `at_most` bytes read into memory; larger or lazy ones stay as they are.
+
+        For those who look several times: stored rows are read and checked at every look.
+        """
+        if isinstance(self.mass, np.ndarray) or is_dask(self.mass) or self.mass.nbytes > at_most:
+            return self
+        return CredalPartition(np.asarray(self.mass), self.focal_sets)
+
     def relabel(self, order: Sequence[int]) -> CredalPartition:
         """Rename the clusters: the new cluster j is the old cluster ``order[j]``.
 

@@ -3,17 +3,21 @@
 A table is anything with ``shape``, ``dtype`` and slicing of rows. Two blueprints are enough:
 :func:`map_rows` gives one result per row, :func:`gather_rows` one small result per block. The
 blocks of :func:`gather_rows` depend on the width of the table alone, never on how it is chunked
-or on the number of workers, so that a sum over blocks has the same bits everywhere.
+or on the number of workers, so that a sum over blocks has the same bits everywhere. Blocks are
+worked through on all cores; what they give is put in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import dask
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from evdist.blocks.threads import thread_count
 
 __all__ = ["as_table", "block_rows", "gather_rows", "is_dask", "map_rows"]
 __all__ += ["select_rows", "write_rows"]
@@ -22,6 +26,8 @@ __all__ += ["select_rows", "write_rows"]
 BLOCK_SIZE = 1 << 18
 #: With thousands of columns a block keeps enough rows to hide the cost of a Python call.
 MIN_ROWS, MAX_ROWS = 1 << 10, 1 << 16
+#: Blocks in a piece of an array in memory, which one thread works through.
+PIECE_BLOCKS = 4
 
 #: A block function: (rows, number of the first of them) -> array.
 BlockFunction = Callable[[NDArray, int], Any]
@@ -29,7 +35,8 @@ BlockFunction = Callable[[NDArray, int], Any]
 
 def is_dask(table: Any) -> bool:
     """Whether this is a Dask collection, whose results stay lazy."""
-    return dask.is_dask_collection(table)
+    dask = sys.modules.get("dask")  # which a collection of it has loaded
+    return dask is not None and dask.is_dask_collection(table)
 
 
 def as_table(table: Any) -> Any:
@@ -46,16 +53,25 @@ def block_rows(width: int) -> int:
     return min(1 << (rows.bit_length() - 1), MAX_ROWS)
 
 
-def _blocks(table: Any, rows: int) -> Iterator[tuple[int, NDArray]]:
-    """Blocks of a table that is not a Dask array, with the number of their first row."""
+def _each(function: BlockFunction, table: Any, rows: int, n_threads: int | None) -> list[Any]:
+    """`function` of every block of a table that is not a Dask array, in the order of the rows."""
     n = table.shape[0]
     # A compressed chunk is read whole whatever is asked of it: read it once, then cut it.
-    chunk = rows if isinstance(table, np.ndarray) else getattr(table, "chunks", (rows,))[0]
+    stored = not isinstance(table, np.ndarray)
+    chunk = getattr(table, "chunks", (rows,))[0] if stored else rows * PIECE_BLOCKS
     step = rows * -(-chunk // rows)
-    for start in range(0, n, step):
+
+    def one(start: int) -> list[Any]:
         piece = np.asarray(table[start : start + step])
-        for first in range(0, len(piece), rows):
-            yield start + first, piece[first : first + rows]
+        cuts = range(0, len(piece), rows)
+        return [function(piece[lo : lo + rows], start + lo) for lo in cuts]
+
+    starts = range(0, n, step)
+    threads = min(thread_count(n_threads), len(starts))
+    if threads <= 1:
+        return [result for start in starts for result in one(start)]
+    with ThreadPoolExecutor(threads) as pool:
+        return [result for results in pool.map(one, starts) for result in results]
 
 
 def map_rows(function: BlockFunction, table: Any, *, width: int | None, dtype: DTypeLike) -> Any:
@@ -83,16 +99,24 @@ def map_rows(function: BlockFunction, table: Any, *, width: int | None, dtype: D
             meta=np.empty((0,) if width is None else (0, 0), dtype=dtype),
             **shape,
         )
-    return _fill(function, table, width, dtype, 0)
+    return _fill(function, table, width, dtype, 0, None)
 
 
 def _fill(
-    function: BlockFunction, table: Any, width: int | None, dtype: np.dtype, offset: int
+    function: BlockFunction,
+    table: Any,
+    width: int | None,
+    dtype: np.dtype,
+    offset: int,
+    n_threads: int | None,
 ) -> NDArray:
     n = table.shape[0]
     out = np.empty(n if width is None else (n, width), dtype=dtype)
-    for first, block in _blocks(table, block_rows(table.shape[1])):
+
+    def put(block: NDArray, first: int) -> None:
         out[first : first + len(block)] = function(block, offset + first)
+
+    _each(put, table, block_rows(table.shape[1]), n_threads)
     return out
 
 
@@ -105,7 +129,7 @@ def _map_chunk(
 ) -> NDArray:
     """A chunk of a Dask array is itself a table: it goes through the same blocks."""
     offset = block_info[0]["array-location"][0][0]
-    return _fill(function, chunk, width, result_dtype, offset)
+    return _fill(function, chunk, width, result_dtype, offset, 1)  # Dask has its own threads
 
 
 def gather_rows(function: BlockFunction, table: Any) -> list[Any]:
@@ -113,9 +137,10 @@ def gather_rows(function: BlockFunction, table: Any) -> list[Any]:
     rows = block_rows(table.shape[1])
     if is_dask(table):
         pieces = table.rechunk((rows, -1)).to_delayed()[:, 0]
+        dask = sys.modules["dask"]
         call = dask.delayed(function)
         return list(dask.compute(*(call(p, i * rows) for i, p in enumerate(pieces))))
-    return [function(block, first) for first, block in _blocks(table, rows)]
+    return _each(function, table, rows, None)
 
 
 def write_rows(function: BlockFunction, table: Any, target: Any) -> None:
@@ -126,8 +151,11 @@ def write_rows(function: BlockFunction, table: Any, target: Any) -> None:
         # Aligned chunks: no two tasks touch the same one, so no lock is needed.
         result.rechunk((rows, -1)).store(target, lock=False)
         return
-    for first, block in _blocks(table, rows):
+
+    def put(block: NDArray, first: int) -> None:
         target[first : first + len(block)] = function(block, first)
+
+    _each(put, table, rows, None)
 
 
 def select_rows(table: Any, rows: Any) -> Any:

@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.belief import nonspecificity as object_nonspecificity
-from evdist.partition import CredalPartition
-from evdist.partition.rows import map_rows
+from evdist.partition import CredalPartition, Summary, views
+from evdist.partition.rows import gather_rows
 from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame, tint
 
-__all__ = ["nonspecificity", "sizes", "uncertainty"]
+__all__ = ["nonspecificity", "sizes"]
 
 UNION, EMPTY = "#0072B2", "#D55E00"
 
 
 def sizes(
-    partition: CredalPartition,
+    partition: CredalPartition | Summary,
     *,
     rule: Literal["mass", "dominance"] = "mass",
     ax: Axes | None = None,
@@ -37,13 +37,13 @@ def sizes(
 
     Parameters
     ----------
-    partition : CredalPartition of n objects
+    partition : CredalPartition of n objects, or its summary
     rule : {"mass", "dominance"}
-        How the approximations are formed, see :meth:`CredalPartition.lower`.
+        How the approximations are formed, see :meth:`CredalPartition.lower`; that of the summary
+        where one is given.
     """
-    sure = np.asarray(partition.lower(rule=rule).sum(axis=0))
-    possible = np.asarray(partition.upper(rule=rule).sum(axis=0))
-    outliers = int(partition.outliers().sum())
+    found = partition if isinstance(partition, Summary) else partition.summary(rule)
+    sure, possible, outliers = found.sizes.lower, found.sizes.upper, found.n_outliers
     ax = _rows_of_bars(partition.n_clusters, ax)
     at = np.arange(partition.n_clusters)
     colours = [cluster_colour(int(k)) for k in at]
@@ -81,14 +81,10 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
     The two parts of a bar are the doubt between clusters (mass on unions) and the doubt whether
     the object is in any (mass on the empty set); the dotted line is the mean over all objects, N*.
     """
-    unions, empty = uncertainty(partition)
-    outlier = np.asarray(partition.outliers())
-    c = partition.n_clusters
-    group = np.where(outlier, c, np.asarray(partition.labels()))
-    present = np.bincount(group, minlength=c + 1)
+    present, unions, empty = _by_cluster(partition)
     members = np.maximum(present, 1)
-    from_unions = np.bincount(group, weights=unions, minlength=c + 1) / members
-    from_empty = np.bincount(group, weights=empty, minlength=c + 1) / members
+    from_unions, from_empty = unions / members, empty / members
+    c = partition.n_clusters
     ax = _rows_of_bars(c, ax)
     at = np.arange(c + 1)
     ax.barh(at, from_unions, color=UNION, height=0.7, label="between clusters", gid="unions")
@@ -104,7 +100,7 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
         label="in no cluster",
         gid="empty",
     )
-    mean = float((unions + empty).mean())
+    mean = float((unions + empty).sum() / partition.n_objects)
     ax.axvline(mean, color=INK, ls=":", lw=1.4, label=f"all objects, N* = {mean:.3f}", gid="mean")
     ends = from_unions + from_empty
     texts = [f"{value:.3f}" for value in ends]
@@ -114,21 +110,23 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
     return ax
 
 
-def uncertainty(partition: CredalPartition) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nonspecificity of each object in [0, 1], in two parts; the mean of their sum is N*.
+def _by_cluster(partition: CredalPartition) -> NDArray[np.float64]:
+    """(3, c + 1) objects of each cluster and outliers, and the sums of both parts over them."""
+    sums = partial(_sums, focal=partition.focal_sets)
+    return np.sum(gather_rows(sums, partition.mass), axis=0)
 
-    Returns
-    -------
-    unions : (n,) sum over non-empty A of m(A) log2 |A| / log2 c
-    empty : (n,) m(empty), 0 with one cluster
-    """
-    split = partial(_two_parts, focal=partition.focal_sets)
-    parts = np.asarray(map_rows(split, partition.mass, width=2, dtype=np.float64))
-    return parts[:, 0], parts[:, 1]
+
+def _sums(m: NDArray, first: int, focal: FocalSets) -> NDArray[np.float64]:
+    """The sums of one block of masses (b, f)."""
+    c = focal.n_clusters
+    m = np.ascontiguousarray(m, dtype=np.float64)
+    group = np.where(views.outliers(m, focal), c, views.labels(m, focal, "plausibility"))
+    parts = (None, *_two_parts(m, first, focal).T)
+    return np.stack([np.bincount(group, weights=w, minlength=c + 1) for w in parts])
 
 
 def _two_parts(m: NDArray, first: int, focal: FocalSets) -> NDArray[np.float64]:
-    """(b, 2) parts of the nonspecificity of one block of masses (b, f)."""
+    """(b, 2) parts of N* of one block of masses (b, f): on unions, and on the empty set."""
     whole = np.log2(focal.n_clusters)
     empty = m[:, 0] * whole
     unions = np.maximum(object_nonspecificity(m, focal) - empty, 0.0)

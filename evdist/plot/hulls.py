@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
-from sklearn.decomposition import PCA
 
 from evdist.partition import CredalPartition
 from evdist.plot.style import (
@@ -33,6 +33,9 @@ from evdist.plot.style import (
 
 __all__ = ["approximations"]
 
+#: Rows looked at together; points above which those well inside are left out before the hull.
+BLOCK, MANY = 1 << 16, 1 << 12
+
 
 def approximations(
     partition: CredalPartition,
@@ -46,8 +49,8 @@ def approximations(
     """Clusters with the hulls of their lower (solid) and upper (dashed) approximations.
 
     Sure members are filled, objects between clusters pale, outliers circled. Every object counts
-    for the hulls; above ``max_points`` objects only a random sample of them (and all corners of
-    hulls) is drawn, and the figure says so.
+    for the hulls; above ``max_points`` objects only a random sample of them, all corners of hulls
+    and the outliers are drawn, and the figure says so.
 
     Parameters
     ----------
@@ -72,28 +75,32 @@ def approximations(
     """
     xy, names = _plane(X, partition.n_objects)
     labels = np.asarray(partition.labels())
-    lower = np.asarray(partition.lower(rule=rule))
-    upper = np.asarray(partition.upper(rule=rule))
+    lower, upper = (np.asarray(part) for part in partition.rough(rule=rule))
     outlier = np.asarray(partition.outliers())
     classes = None if y is None else _checked_classes(y, partition.n_objects)
 
     ax = new_axes(ax, height=4.6)
     corners = []
+    # By clusters, as they are looked at.
+    sure_of, unsure_of = lower.T.copy(), (upper & ~lower).T.copy()
     for k in range(partition.n_clusters):
         colour = cluster_colour(k) if classes is None else INK
-        for kind, members, dashes in (("upper", upper, "--"), ("lower", lower, "-")):
-            rows = np.flatnonzero(members[:, k])
-            hull = rows[_hull(xy[rows])]
+        sure_hull = _hull_of(xy, np.flatnonzero(sure_of[k]))
+        # What lies inside the hull of the sure members is no corner of the wider one either.
+        rest = np.flatnonzero(unsure_of[k])
+        wide_hull = _hull_of(xy, np.union1d(sure_hull, rest)) if rest.size else sure_hull
+        for kind, hull, dashes in (("upper", wide_hull, "--"), ("lower", sure_hull, "-")):
             corners.append(hull)
             if hull.size > 1:
                 path = xy[np.append(hull, hull[0])]
                 ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k + 1}", zorder=3)
 
     n = partition.n_objects
-    shown = some_rows(n, max_points, np.concatenate(corners))
+    lone = np.flatnonzero(outlier)[:max_points]  # few, and what people look for
+    shown = some_rows(n, max_points, np.concatenate([*corners, lone]))
     sure = np.asarray(lower.any(axis=1))
     _points(ax, xy, shown, labels, sure, outlier, classes)
-    _numbers(ax, xy, labels, lower, outlier)
+    _numbers(ax, xy[shown], labels[shown], lower[shown], outlier[shown])
     ax.set(xlabel=names[0], ylabel=names[1], title="Lower and upper approximations")
     if shown.size < n:
         note = f"{shown.size:,} of {n:,} objects drawn; hulls of all"
@@ -106,32 +113,53 @@ def approximations(
 def _plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
     """(n, 2) coordinates to draw and the names of their axes."""
     columns = [str(name).replace("$", r"\$") for name in getattr(X, "columns", ())]
-    values = np.asarray(X, dtype=float)
+    values = np.asarray(X)
+    if values.dtype.kind != "f":
+        values = values.astype(float)
     if values.ndim != 2 or values.shape[0] != n or values.size == 0:
         raise ValueError(
             f"X must hold the {n} objects of the partition in rows, at least one, and attributes "
             f"in columns, got shape {values.shape}. Pass the data that were clustered."
         )
-    finite = np.isfinite(values).all(axis=1)
-    if not finite.all():
-        raise ValueError(
-            f"X must be finite, got {values[np.argmin(finite)]} in row {np.argmin(finite)}. "
-            "Fill in or leave out such rows before drawing."
-        )
     if values.shape[1] == 1:
         name = columns[0] if columns else "value"
-        return np.column_stack([values[:, 0], np.arange(n)]), (name, "row")
+        return np.column_stack([_finite(values)[:, 0], np.arange(n)]), (name, "row")
     if values.shape[1] == 2:
-        return values, (columns[0], columns[1]) if columns else ("first column", "second column")
-    if not np.ptp(values, axis=0).any():  # all objects are the same: there is no component
-        return np.zeros((n, 2)), ("principal component 1", "principal component 2")
-    pca = PCA(n_components=2, svd_solver="covariance_eigh")  # O(n d^2)
-    xy = pca.fit_transform(values)
-    share = pca.explained_variance_ratio_
-    return xy, (
-        f"principal component 1 ({share[0]:.0%})",
-        f"principal component 2 ({share[1]:.0%})",
-    )
+        names = (columns[0], columns[1]) if columns else ("first column", "second column")
+        return _finite(values), names
+    return _components(values)
+
+
+def _finite(values: NDArray, first: int = 0) -> NDArray[np.float64]:
+    """These rows as float64, when all are finite."""
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(
+            f"X must be finite, got {values[bad]} in row {first + bad}. Fill in or leave out such "
+            "rows before drawing."
+        )
+    return values.astype(float)
+
+
+def _components(values: NDArray) -> tuple[NDArray[np.float64], tuple[str, str]]:
+    """The first two principal components; O(n d^2), a block of rows at a time."""
+    n, d = values.shape
+    starts = range(0, n, BLOCK)
+    mean = sum(_finite(values[lo : lo + BLOCK], lo).sum(axis=0) for lo in starts) / n
+    scatter = np.zeros((d, d))
+    for lo in starts:
+        centred = values[lo : lo + BLOCK] - mean
+        scatter += centred.T @ centred
+    variance, axes = np.linalg.eigh(scatter)  # the largest come last
+    names = ("principal component 1", "principal component 2")
+    if not variance[-1] > 0:  # all objects are the same: there is no component
+        return np.zeros((n, 2)), names
+    axes = axes[:, :-3:-1]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])  # one of two signs, always
+    xy = np.concatenate([(values[lo : lo + BLOCK] - mean) @ axes for lo in starts])
+    share = variance[:-3:-1] / variance.sum()
+    return xy, (f"{names[0]} ({share[0]:.0%})", f"{names[1]} ({share[1]:.0%})")
 
 
 def _checked_classes(y: ArrayLike, n: int) -> NDArray:
@@ -141,15 +169,36 @@ def _checked_classes(y: ArrayLike, n: int) -> NDArray:
     return classes
 
 
+def _hull_of(xy: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Which of these rows are the corners of their convex hull, in order."""
+    return rows[_hull(xy[rows])]
+
+
 def _hull(xy: NDArray[np.float64]) -> NDArray[np.intp]:
     """Rows of the corners of the convex hull, in order; two ends when the points lie on a line."""
     if len(xy) < 2:
         return np.arange(len(xy))
     try:
-        return ConvexHull(xy).vertices
+        if len(xy) <= MANY:
+            return ConvexHull(xy).vertices
+        outer = _outer(xy)
+        return outer[ConvexHull(xy[outer]).vertices]
     except QhullError:  # fewer than three points, or all on one line: the segment between the ends
         along = (xy - xy[0]) @ (xy[np.argmax(((xy - xy[0]) ** 2).sum(axis=1))] - xy[0])
         return np.unique([np.argmin(along), np.argmax(along)])
+
+
+def _outer(xy: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows of the points outside a polygon of points: all corners of the hull are among them."""
+    x, y = np.ascontiguousarray(xy[:, 0]), np.ascontiguousarray(xy[:, 1])
+    far: list[np.intp] = []
+    for angle in np.linspace(0.0, np.pi, 4, endpoint=False):
+        along = np.cos(angle) * x + np.sin(angle) * y
+        far += [along.argmin(), along.argmax()]
+    inside = np.ones(len(xy), dtype=bool)
+    for a, b, c in ConvexHull(xy[np.unique(far)]).equations:  # a x + b y + c < 0 inside
+        inside &= a * x + b * y < -c
+    return np.flatnonzero(~inside)
 
 
 def _points(
@@ -167,8 +216,9 @@ def _points(
         hue = labels[shown]
     else:
         hue = np.unique(classes, return_inverse=True)[1][shown]
-    strong = np.array([cluster_colour(h) for h in range(int(hue.max(initial=0)) + 1)])
-    pale = np.array([tint(colour) for colour in strong])
+    names = [cluster_colour(h) for h in range(int(hue.max(initial=0)) + 1)]
+    strong = to_rgba_array(names)
+    pale = to_rgba_array([tint(name) for name in names])
     for k in np.unique(labels[shown]):
         for kind, chosen, face in (
             ("between", ~sure & ~outlier, pale),

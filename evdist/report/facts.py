@@ -8,13 +8,17 @@ N*        nonspecificity of an object divided by log2 c, in [0, 1]
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.partition import CredalPartition, Summary
-from evdist.plot.bars import uncertainty
+from evdist.belief import FocalSets
+from evdist.partition import CredalPartition, Summary, views
+from evdist.partition.rows import gather_rows
 
 __all__ = ["Facts", "collect", "duration", "in_words", "plain"]
 
@@ -62,12 +66,9 @@ def collect(partition: CredalPartition) -> Facts:
     if partition.n_objects == 0:
         raise ValueError("A report needs at least one object, got an empty partition.")
     summary = partition.summary()
-    labels = np.asarray(partition.labels())
-    unions, empty = uncertainty(partition)
-    unsure = unions + empty
+    looks = gather_rows(partial(_look, focal=partition.focal_sets), partition.mass)
     sizes = summary.sizes
-    total = np.bincount(labels, weights=unsure, minlength=partition.n_clusters)
-    mean = total / np.maximum(sizes.labels, 1)
+    mean = np.sum([look.doubt for look in looks], axis=0) / np.maximum(sizes.labels, 1)
     clusters = tuple(
         ClusterRow(k + 1, int(labelled), int(sure), int(possible), float(mean[k]))
         for k, (labelled, sure, possible) in enumerate(
@@ -80,22 +81,43 @@ def collect(partition: CredalPartition) -> Facts:
         summary=summary,
         clusters=clusters,
         focal=tuple((names[q], float(summary.mean_mass[q])) for q in chosen),
-        uncertain=_uncertain_rows(partition, labels, unsure),
+        uncertain=_uncertain_rows(looks, partition.focal_sets),
     )
 
 
-def _uncertain_rows(
-    partition: CredalPartition, labels: NDArray, unsure: NDArray[np.float64]
-) -> tuple[UncertainRow, ...]:
+class _Look(NamedTuple):
+    """What a block of objects gives: doubt by cluster, and its most uncertain objects."""
+
+    doubt: NDArray[np.float64]  # (c,) sum of the nonspecificities of the labelled objects
+    rows: NDArray[np.intp]
+    unsure: NDArray[np.float64]
+    labels: NDArray[np.intp]
+    mass: NDArray[np.float64]
+
+
+def _look(m: NDArray, first: int, focal: FocalSets) -> _Look:
+    m = np.ascontiguousarray(m, dtype=np.float64)
+    labels, unsure = views.labels(m, focal, "plausibility"), views.specificity_loss(m, focal)
+    doubt = np.bincount(labels, weights=unsure, minlength=focal.n_clusters).astype(np.float64)
+    most = np.argsort(-unsure, kind="stable")[:MOST_UNCERTAIN]
+    return _Look(doubt, first + most, unsure[most], labels[most], m[most])
+
+
+def _uncertain_rows(looks: Sequence[_Look], focal: FocalSets) -> tuple[UncertainRow, ...]:
     """The most uncertain objects first; of two alike, the one with the lower row number."""
-    rows = np.argsort(-unsure, kind="stable")[:MOST_UNCERTAIN]
-    names = partition.focal_sets.names
+    rows, unsure, labels, mass = (
+        np.concatenate([look[part] for look in looks]) for part in range(1, 5)
+    )
     table = []
-    for row in rows[unsure[rows] >= LEAST_MASS]:
-        m = np.asarray(partition.mass[int(row) : int(row) + 1])[0]
-        order = np.argsort(-m, kind="stable")[:MOST_MASSES]
-        masses = tuple(f"{names[q]} {m[q]:.2f}" for q in order if m[q] >= LEAST_MASS)
-        table.append(UncertainRow(int(row), int(labels[row]) + 1, float(unsure[row]), masses))
+    for r in np.lexsort((rows, -unsure))[:MOST_UNCERTAIN]:
+        if unsure[r] >= LEAST_MASS:
+            order = np.argsort(-mass[r], kind="stable")[:MOST_MASSES]
+            named = (
+                f"{focal.names[q]} {mass[r, q]:.2f}" for q in order if mass[r, q] >= LEAST_MASS
+            )
+            table.append(
+                UncertainRow(int(rows[r]), int(labels[r]) + 1, float(unsure[r]), tuple(named))
+            )
     return tuple(table)
 
 

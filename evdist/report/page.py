@@ -25,6 +25,9 @@ from evdist.report.facts import Facts, collect, duration, in_words, plain
 
 __all__ = ["render_report", "write_report"]
 
+#: Points of the scatter plot; more of them only hide each other.
+DRAWN = 6_000
+
 
 @dataclass(frozen=True)
 class _Picture:
@@ -112,6 +115,7 @@ def render_report(
     -------
     str, a whole HTML document.
     """
+    partition = partition.in_memory()
     facts = collect(partition)
     return (
         _environment()
@@ -161,7 +165,7 @@ def _pictures(
     if X is not None:
         plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
         yield _picture(
-            plot.to_svg(plot.approximations(partition, X)),
+            plot.to_svg(plot.approximations(partition, X, max_points=DRAWN)),
             f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
             "hulls of the lower and upper approximations of "
             f"{facts.summary.n_clusters} clusters and "
@@ -173,7 +177,7 @@ def _pictures(
         f"cluster {row.number}: {row.sure:,} to {row.possible:,}" for row in facts.clusters
     )
     yield _picture(
-        plot.to_svg(plot.sizes(partition)),
+        plot.to_svg(plot.sizes(facts.summary)),
         f"Bar chart of the number of sure to possible members. {sizes}; "
         f"outliers: {facts.summary.n_outliers:,}.",
         "How many objects surely (full bars) and possibly (with the hatched ends) belong to each "

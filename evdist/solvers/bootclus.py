@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, mutual_neighbour_pairs
 from evdist.blocks.cluster import smallest_worker
-from evdist.blocks.problem import MemoryPairs, Plan, Problem
+from evdist.blocks.problem import Pairs, Plan, Problem
 from evdist.kernels.graph import MIN_COLOURS
 from evdist.kernels.intervals import interval_rows, mark_live, ranks
 from evdist.kernels.sweep import Block, assign_rows, project_rows
@@ -111,6 +111,7 @@ def fit_masses(
     site: Site,
     identity: dict[str, Any] | None = None,
     report: Callable[[Progress], None] | None = None,
+    hold: Callable[[IntervalPairs], Pairs] | None = None,
 ) -> MassFit:
     """Algorithm 2 on intervals of level `confidence`.
 
@@ -122,14 +123,18 @@ def fit_masses(
     start : (n, f - 1) array, masses on the nonempty focal sets to begin with
     k : int, pairs kept for each object
     identity : what a checkpoint must agree with
+    hold : makes the intervals and keeps them where the site's sweeps can reach them. By default
+        in memory; on a cluster each worker makes its own.
     """
     if report is not None:
         report(Progress("intervals", 0, 0))
     layout = draw_band(len(X), k, seed)
     order = layout.order
     made = IntervalPairs(X[order], layout.graph, replicates, confidence)
-    pairs: IntervalPairs | MemoryPairs = made
-    if not isinstance(site, ClusterSite):
+    pairs: Pairs = made
+    if hold is not None:
+        pairs = hold(made)
+    elif not isinstance(site, ClusterSite):
         pairs = made.in_memory(site.n_threads)
     problem = Problem(
         focal_sets, pairs, Plan.of(layout.bounds), projections=belief_projections(focal_sets)

@@ -86,14 +86,15 @@ class GaussianReplicates:
         return {f.name: getattr(self, f.name) for f in fields(self)[1:]}
 
     @cached_property
-    def _factors(self) -> tuple[NDArray, NDArray, NDArray]:
+    def factors(self) -> tuple[NDArray, NDArray, NDArray]:
+        """U (B, c, d, d), mu (B, c, d) and a (B, c) of `evdist.kernels.gaussian`."""
         spread = Spread(self.volumes, self.shapes, self.orientations)
         factors = whitening(spread), self.means, log_factors(self.weights, spread)
         return tuple(np.require(a, float, ["C", "W"]) for a in factors)  # type: ignore[return-value]
 
     def posteriors(self, X: NDArray, out: NDArray[np.float32]) -> None:
         """Probabilities of the components given each row of X, into `out` (rows, c, B)."""
-        gaussian_replicates(np.require(X, float, ["C", "W"]), *self._factors, out)
+        gaussian_replicates(np.require(X, float, ["C", "W"]), *self.factors, out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,9 @@ The free parameters (P, b, x, g) minimise, by L-BFGS,
 
     J = 1/n ( sum_ik (pl_ik - y_ik)^2 + mu sum_i alpha_i ).
 
-Differs: gamma is exp(g), not g^2, which has a flat point at 0; J is divided by n.
+Differs: gamma is exp(g), not g^2, which has a flat point at 0; J is divided by n. The first
+prototypes are means inside the classes; R's evclass takes those of all objects by default, and
+compares pignistic probabilities with the classes where the slides compare plausibilities.
 """
 
 from __future__ import annotations
@@ -86,26 +88,31 @@ def first_network(
 ) -> Network:
     """Prototypes at the means of k-means clusters of each class; alpha 1/2, gamma by spread.
 
-    A prototype's first reach is the mean squared distance of its own objects, or of its class
-    where it has but one.
+    A prototype's first reach is the mean squared distance of its own objects and of one more, as
+    far as the objects of its class are from their mean: alone with one object or with copies of
+    one, it would reach nobody, and L-BFGS would stop at the first step.
     """
     c = len(per_class)
-    P, own, spread = [], [], []
+    whole = _spread(X) or 1.0
+    P, own, reach = [], [], []
     for k in range(c):
         rows = X[y == k]
         means = KMeans(int(per_class[k]), n_init=5, random_state=seed).fit(rows)
         d2 = ((rows - means.cluster_centers_[means.labels_]) ** 2).sum(axis=1)
         count = np.bincount(means.labels_, minlength=len(means.cluster_centers_))
-        inside = np.bincount(means.labels_, d2, minlength=len(count)) / np.maximum(count, 1)
+        inside = np.bincount(means.labels_, d2, minlength=len(count))
         P.append(means.cluster_centers_)
-        spread.append(np.where(inside > 0, inside, d2.mean()))
+        reach.append((inside + (_spread(rows) or whole)) / (count + 1.0))
         own += [k] * len(means.cluster_centers_)
-    reach = np.concatenate(spread)
-    whole = float(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
     U = np.full((len(own), c), (1.0 - _OWN) / max(c - 1, 1))
     U[np.arange(len(own)), own] = _OWN if c > 1 else 1.0
-    g = -np.log(np.where(reach > 0, reach, whole))
+    g = -np.log(np.concatenate(reach))
     return Network(np.concatenate(P), np.sqrt(U), np.zeros(len(own)), g)
+
+
+def _spread(X: NDArray[np.float64]) -> float:
+    """Mean squared distance of the rows from their mean."""
+    return float(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
 
 
 def objective(
@@ -157,7 +164,7 @@ def fit_network(
         start.flat(), jac=True, method="L-BFGS-B", callback=heard, bounds=bounds,
         options={"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": tol, "gtol": 1e-9},
     )  # fmt: skip
-    return Fitted(start.at(found.x), history, found.nit < max_iter)
+    return Fitted(start.at(found.x), history, found.status == 0)
 
 
 def masses(network: Network, X: NDArray[np.float64]) -> NDArray[np.float64]:

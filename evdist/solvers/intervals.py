@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.problem import MemoryPairs
+from evdist.blocks.problem import MemoryPairs, Pairs
 from evdist.kernels.graph import MIN_COLOURS, PairGraph, draw_graph
 from evdist.kernels.intervals import interval_rows, mark_live, ranks
 from evdist.kernels.sweep import Block
@@ -70,18 +70,10 @@ def draw_band(n: int, k: int, seed: int) -> Layout:
     """
     rng = np.random.default_rng([seed, n, k])
     order = rng.permutation(n).astype(np.uint32)
-    B, T = MIN_COLOURS, max(MIN_BAND, 2 * k)
-    s = -(-n // B)
-    if s < RING * T:
+    width = max(MIN_BAND, 2 * k)
+    if -(-n // MIN_COLOURS) < RING * width:
         return Layout(order, draw_graph(n, min(k, n - 1), rng))
-    # Of two-way pairs (o, r) and (B - o, -r) one is listed here: r = 0 leaves only (1, 0).
-    listed = [(1, 0), *((o, r) for r in range(1, T) for o in range(1, B))]
-    drawn = [listed[i] for i in np.sort(rng.choice(len(listed), k // 2, replace=False))]
-    pairs = drawn + [(B - o, -r % s) for o, r in drawn]
-    if k % 2:
-        pairs.append((B // 2, 0))
-    pairs.sort()
-    return Layout(order, PairGraph(n, B, tuple(o for o, _ in pairs), tuple(r for _, r in pairs)))
+    return Layout(order, PairGraph.band(n, k, width, rng))
 
 
 # ---------------------------------------------------------------------- the window
@@ -267,7 +259,7 @@ class Intervals:
         return len(self.i)
 
 
-def some_intervals(pairs: MemoryPairs | IntervalPairs, order: NDArray[np.uint32]) -> Intervals:
+def some_intervals(pairs: Pairs, order: NDArray[np.uint32]) -> Intervals:
     """All kept pairs by object when there are MAX_INTERVALS or fewer, else those of some rows.
 
     Rows are taken in the order of a random layout, so the first of them are a random sample.

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.blocks.problem import CYCLE, Problem
+from evdist.solvers.news import Progress
 
 __all__ = ["Executor", "Progress", "Solution", "Stop", "iterate", "minimise"]
 
@@ -43,24 +44,6 @@ class Executor(Protocol):
     def masses(self) -> NDArray[np.float32]: ...
 
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One line of news from a fit: the single source of logs, bars and dashboards.
-
-    A stage without sweeps counts something else in `sweep` and `max_sweeps`, which `unit` names,
-    and has no objective: NaN.
-    """
-
-    stage: str
-    sweep: int
-    max_sweeps: int
-    objective: float = math.nan
-    change: float = math.nan
-    rows_per_second: float = math.nan
-    seconds_left: float = math.nan
-    unit: str = "sweep"
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 Reference: Denoeux (2021), NN-EVCLUS, section 3.2 and figure 6.
 
-One process and many are the same code: each rank has rows of its own, draws its subsets from them,
-and the gradients are averaged after every step (`Link`). What an epoch draws depends on the seed,
-the number of the epoch and the rank alone, so a run that goes on from a `TrainState` gives the bits
-of one that never stopped.
+One process and many are the same code. In a step every shard gives a gradient, a process its own
+shards one after the other; all processes get all gradients (`Link`) and take the same step along
+their mean. So the bits do not depend on which process had which shards, and a run that goes on
+from a `TrainState` gives the bits of one that never stopped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -20,40 +21,29 @@ from torch import Tensor
 
 from evdist.belief import FocalSets
 from evdist.kernels.nn_model import FlatWeights, Network
-from evdist.solvers.nnevclus_rows import Deltas, Inputs, Known, Loss, Weights, one_thread
-from evdist.sources import Source
+from evdist.solvers.nnevclus_rows import Known, Loss, Weights, one_thread
+from evdist.solvers.nnevclus_shards import Shard, Worked
 
-__all__ = ["Alone", "Link", "Schedule", "Shard", "TrainState", "Trainer", "train"]
+__all__ = ["Alone", "Lesson", "Link", "Schedule", "TrainState", "Trainer", "evaluate", "train"]
+__all__ += ["weights_of"]
 
 #: RMSprop's memory, as in the paper's experiments.
 RHO, EPS = 0.9, 1e-8
-#: Objects that the loss of held-out rows, and the last loss, is computed among at a time.
-_EVALUATED = 1000
 
 
 class Link(Protocol):
-    """How a rank is connected to the others."""
+    """How a process is connected to those that have the other shards."""
 
-    @property
-    def rank(self) -> int: ...
-
-    @property
-    def world(self) -> int: ...
-
-    def average(self, values: Tensor) -> None:
-        """Replace the values, in place, by their mean over all ranks."""
+    def gather(self, values: Tensor) -> Tensor:
+        """Rows of all shards, (S, p), from those of one's own: the same bits everywhere."""
         ...
 
 
-@dataclass(frozen=True)
 class Alone:
-    """The only rank."""
+    """All shards are here."""
 
-    rank: int = 0
-    world: int = 1
-
-    def average(self, values: Tensor) -> None:
-        """The mean of one."""
+    def gather(self, values: Tensor) -> Tensor:
+        return values
 
 
 @dataclass(frozen=True)
@@ -75,6 +65,33 @@ class Schedule:
 
     DECAY = 5.0
     DECAYS = 2
+
+    def held_out(self, rows: int) -> int:
+        """Objects of a shard that are held out; `rows` is the size of the smallest shard."""
+        return round(self.validation * rows)
+
+    def steps(self, rows: int) -> int:
+        """Mini-batches of a shard in an epoch, of two objects at least."""
+        own = rows - self.held_out(rows)
+        return max(1, min(round(own / self.batch_size), own // 2))
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What all processes of a training have in common.
+
+    Attributes
+    ----------
+    rows : int
+        Objects of the smallest shard: every shard takes as many steps, and holds out as many.
+    """
+
+    network: Network
+    focal_sets: FocalSets
+    weights: Weights
+    known: Known | None
+    schedule: Schedule
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -100,136 +117,124 @@ class TrainState:
     converged: bool = False
 
 
-@dataclass(frozen=True)
-class Shard:
-    """The rows of one rank."""
-
-    x: NDArray
-    fx: NDArray | None
-    source: Source
-    d0: float
+def weights_of(network: Network) -> dict[str, NDArray]:
+    """Weights and buffers, on the CPU."""
+    return {name: value.cpu().numpy().copy() for name, value in network.state_dict().items()}
 
 
-@dataclass
 class Trainer:
-    """One rank's part of a training."""
+    """One process's part of a training: its shards, one after the other, and the common steps."""
 
-    network: Network
-    shard: Shard
-    focal_sets: FocalSets
-    weights: Weights
-    known: Known | None
-    schedule: Schedule
-    device: torch.device
-    link: Link
-
-    def __post_init__(self) -> None:
-        self.network.to(self.device)
+    def __init__(self, lesson: Lesson, shards: Sequence[Shard], device: torch.device, link: Link):
+        self.schedule, self._link, self._device = lesson.schedule, link, device
+        self.network = lesson.network.to(device)
         self._flat = FlatWeights(self.network)
-        self._inputs = Inputs.of(self.shard.x, self.shard.fx, self.device)
-        self._deltas = Deltas(self.shard.source, self.shard.d0, self.device)
-        self._loss = Loss(self.network, self.focal_sets, self.weights, self.known, self.device)
-        n = len(self.shard.x)
-        order = np.random.default_rng([self.schedule.seed, 17, self.link.rank]).permutation(n)
-        held = round(self.schedule.validation * n)
-        self._held, self._own = np.sort(order[:held]), np.sort(order[held:])
+        self._buffers = list(self.network.buffers())
+        self._random = _generator(device)
+        self._loss = Loss(self.network, lesson.focal_sets, lesson.weights, lesson.known, device)
+        self._steps = self.schedule.steps(lesson.rows)
+        held = self.schedule.held_out(lesson.rows)
+        self.has_held_out = held > 0
+        self._shards = [Worked(shard, self.schedule.seed, held, device) for shard in shards]
 
     # -- the state
     def load(self, state: TrainState) -> None:
         given = {name: torch.from_numpy(np.array(v)) for name, v in state.weights.items()}
         self.network.load_state_dict(given)
-        rate = self.schedule.learning_rate / Schedule.DECAY**state.decays
-        self._optimizer = _optimizer(self.schedule.optimizer, self._flat.theta, rate)
+        self._optimizer = _optimizer(self.schedule.optimizer, self._flat.theta)
+        self.set_rate(state.decays)
         if state.memory:
             memory = {k: torch.from_numpy(np.array(v)) for k, v in state.memory.items()}
             memory = {
-                k: v.reshape(()) if k == "step" else v.to(self.device) for k, v in memory.items()
+                k: v.reshape(()) if k == "step" else v.to(self._device) for k, v in memory.items()
             }
             self._optimizer.state[self._flat.theta].update(memory)
 
-    def state_dict(self) -> dict[str, NDArray]:
-        """Weights and buffers; the buffers of rank 0 hold for all."""
-        found = self.network.state_dict()
-        return {name: value.cpu().numpy().copy() for name, value in found.items()}
+    def set_rate(self, decays: int) -> None:
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.schedule.learning_rate / Schedule.DECAY**decays
 
     def memory(self) -> dict[str, NDArray]:
         found = self._optimizer.state[self._flat.theta]
         return {k: v.cpu().numpy().copy() for k, v in found.items() if isinstance(v, Tensor)}
 
     # -- the work
-    def epoch(self, number: int, steps: int) -> float:
-        """A pass over the rank's rows in `steps` subsets; the mean loss over steps and ranks."""
-        schedule = self.schedule
-        seeds = [schedule.seed, number, self.link.rank]
-        order = self._own[np.random.default_rng(seeds).permutation(len(self._own))]
-        torch.manual_seed(int(np.random.default_rng(seeds).integers(2**62)))
+    def epoch(self, number: int) -> float:
+        """A pass over all shards; the mean loss over steps and shards."""
         self.network.train()
-        total = torch.zeros((), device=self.device)
-        grad = self._flat.grad
-        for rows in np.array_split(order, steps):
-            grad.zero_()
-            at = torch.from_numpy(rows).to(self.device)
-            loss = self._loss(self._inputs.masses(self.network, at), self._deltas(rows))
-            loss.backward()
-            self.link.average(grad)
-            self._optimizer.step()
-            total += loss.detach()
-        self._average_buffers()
-        total /= steps
-        self.link.average(total)
-        return float(total)
+        total = torch.zeros((), device=self._device)
+        drawn = [shard.batches(number, self._steps) for shard in self._shards]
+        for batches in zip(*drawn, strict=True):
+            total += self._step(batches)
+        return float(total / self._steps)
 
-    def _average_buffers(self) -> None:
-        """Running means and the like are those of all ranks together."""
-        for buffer in self.network.buffers():
-            if buffer.is_floating_point():
-                self.link.average(buffer)
+    def _step(self, batches: Sequence[tuple[int, Tensor]]) -> Tensor:
+        """A step along the mean gradient of one mini-batch of each shard; their mean loss."""
+        grad = self._flat.grad
+        before = [buffer.clone() for buffer in self._buffers]
+        found = []
+        for shard, (seed, rows) in zip(self._shards, batches, strict=True):
+            # Random layers of a body, and running means: no shard sees what another left.
+            self._random.manual_seed(seed)
+            for buffer, value in zip(self._buffers, before, strict=True):
+                buffer.copy_(value)
+            grad.zero_()
+            loss = shard.loss(self._loss, rows)
+            loss.backward()
+            running = [buffer.reshape(-1) for buffer in self._running()]
+            found.append(torch.cat([grad, loss.detach()[None], *running]))
+        # The sum has the same shape, and so the same bits, whoever worked on which shard.
+        mean = self._link.gather(torch.stack(found)).mean(dim=0)
+        p = len(grad)
+        grad.copy_(mean[:p])
+        self._optimizer.step()
+        at = p + 1
+        for buffer in self._running():
+            buffer.copy_(mean[at : at + buffer.numel()].view(buffer.shape))
+            at += buffer.numel()
+        return mean[p]
+
+    def _running(self) -> list[Tensor]:
+        """Running means and the like. Counts are not among them: they are the same everywhere."""
+        return [buffer for buffer in self._buffers if buffer.is_floating_point()]
 
     def evaluate(self, held: bool) -> float:
-        """Loss of the present weights on held-out rows, or on all rows, in fixed subsets."""
-        rows = self._held if held else np.arange(len(self.shard.x))
-        rows = rows[np.random.default_rng([self.schedule.seed, 19]).permutation(len(rows))]
-        pieces = np.array_split(rows, max(1, round(len(rows) / _EVALUATED)))
+        """Mean over shards of the loss on held-out rows, or on all rows, in fixed subsets."""
         self.network.eval()
         with torch.no_grad():
-            total = torch.zeros((), device=self.device)
-            for piece in pieces:
-                m = self._inputs.masses(self.network, torch.from_numpy(piece).to(self.device))
-                total += self._loss(m, self._deltas(piece)) / len(pieces)
-        self.link.average(total)
-        return float(total)
-
-    @property
-    def has_held_out(self) -> bool:
-        return len(self._held) > 0
+            found = [shard.evaluate(self._loss, held) for shard in self._shards]
+            return float(self._link.gather(torch.stack(found)[:, None]).mean())
 
 
-def train(trainer: Trainer, state: TrainState, epochs: int, steps: int) -> TrainState:
-    """Go on for at most so many epochs; the last state has the weights to keep.
-
-    `steps` is the number of subsets of each rank in an epoch, the same for all ranks.
-    """
+def train(trainer: Trainer, state: TrainState, epochs: int) -> TrainState:
+    """Go on for at most so many epochs; the last state has the weights to keep."""
     schedule = trainer.schedule
     with one_thread(), torch.random.fork_rng():
         trainer.load(state)
         if not state.history:
             state = replace(state, history=(trainer.evaluate(held=False),))
         for _ in range(min(epochs, schedule.max_iter - state.epoch)):
-            loss = trainer.epoch(state.epoch, steps)
+            loss = trainer.epoch(state.epoch)
             watched = trainer.evaluate(held=True) if trainer.has_held_out else loss
             state = replace(state, epoch=state.epoch + 1, history=(*state.history, loss))
             state = _watch(trainer, state, watched)
             if state.converged:
                 break
-        state = replace(state, weights=trainer.state_dict(), memory=trainer.memory())
-    return state
+        return replace(state, weights=weights_of(trainer.network), memory=trainer.memory())
+
+
+def evaluate(trainer: Trainer, weights: dict[str, NDArray]) -> float:
+    """The loss of a network with these weights, in fixed subsets of all rows of each shard."""
+    with one_thread():
+        trainer.load(TrainState(weights))
+        return trainer.evaluate(held=False)
 
 
 def _watch(trainer: Trainer, state: TrainState, watched: float) -> TrainState:
     """Early stopping, smaller steps, or neither."""
     schedule = trainer.schedule
     if watched < state.best * (1 - schedule.tol):
-        kept = trainer.state_dict() if trainer.has_held_out else {}
+        kept = weights_of(trainer.network) if trainer.has_held_out else {}
         return replace(state, best=watched, since=0, kept=kept)
     state = replace(state, since=state.since + 1)
     if state.since < schedule.patience:
@@ -237,13 +242,20 @@ def _watch(trainer: Trainer, state: TrainState, watched: float) -> TrainState:
     if state.decays == Schedule.DECAYS:
         return replace(state, converged=True)
     state = replace(state, since=0, decays=state.decays + 1)
-    for group in trainer._optimizer.param_groups:
-        group["lr"] = schedule.learning_rate / Schedule.DECAY**state.decays
+    trainer.set_rate(state.decays)
     return state
 
 
-def _optimizer(name: str, theta: Tensor, rate: float) -> torch.optim.Optimizer:
-    common: dict[str, Any] = {"lr": rate, "eps": EPS, "foreach": False}
+def _generator(device: torch.device) -> torch.Generator:
+    """The one that random layers draw from; torch.manual_seed takes as long as a step."""
+    if device.type == "cuda":
+        at = torch.cuda.current_device() if device.index is None else device.index
+        return torch.cuda.default_generators[at]
+    return torch.default_generator
+
+
+def _optimizer(name: str, theta: Tensor) -> torch.optim.Optimizer:
+    common: dict[str, Any] = {"eps": EPS, "foreach": False}
     if name == "adam":
         return torch.optim.Adam([theta], **common)
     return torch.optim.RMSprop([theta], alpha=RHO, **common)

@@ -16,11 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDOneClassSVM
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import OneClassSVM
+
+from evdist.solvers.nnevclus_rows import one_thread
 
 __all__ = ["Gate", "fit_gate"]
 
@@ -40,19 +42,27 @@ class Gate:
     rho: float
     g: float
 
-    def __call__(self, x: NDArray) -> NDArray[np.float32]:
-        """f of the rows of x (n, d): positive inside the region of the data, (n,)."""
-        found = np.empty(len(x), np.float32)
-        for lo in range(0, len(x), _ROWS):
-            rows = np.asarray(x[lo : lo + _ROWS], dtype=float)
-            # Blocks of one size: f of an object must not depend on who stands beside it.
-            block = np.pad(rows, ((0, _ROWS - len(rows)), (0, 0)))
-            K = rbf_kernel(block, self.anchors, gamma=self.g)
-            found[lo : lo + _ROWS] = (K @ self.weight)[: len(rows)] - self.rho
-        return found
+    def __call__(self, x: NDArray, device: torch.device) -> NDArray[np.float32]:
+        """f of the rows of x (n, d): positive inside the region of the data, (n,).
+
+        Two matrix products for a block of rows, in float64, on the device of the network.
+        """
+        s, a = (
+            torch.tensor(v, dtype=torch.float64, device=device) for v in (self.anchors, self.weight)
+        )
+        norm, found = (s * s).sum(dim=1), []
+        with one_thread():
+            for lo in range(0, len(x), _ROWS):
+                rows = np.asarray(x[lo : lo + _ROWS], dtype=float)
+                # Blocks of one size: f of an object must not depend on who stands beside it.
+                block = np.pad(rows, ((0, _ROWS - len(rows)), (0, 0)))
+                t = torch.from_numpy(block).to(device)
+                square = (t * t).sum(dim=1)[:, None] + norm - 2 * (t @ s.T)
+                found.append(torch.exp(square.clamp_(min=0).mul_(-self.g)) @ a - self.rho)
+        return torch.cat(found)[: len(x)].float().cpu().numpy()
 
 
-def fit_gate(x: NDArray, outliers: float, width: float, seed: int) -> Gate:
+def fit_gate(x: NDArray, outliers: float, width: float, seed: int, device: torch.device) -> Gate:
     """A one-class SVM with Gaussian kernel.
 
     Parameters
@@ -63,6 +73,7 @@ def fit_gate(x: NDArray, outliers: float, width: float, seed: int) -> Gate:
         nu: at most this share of the objects lies outside.
     width : float
         g times d: the kernel is exp(-width |x - x'|^2 / d).
+    device : torch.device, where f of the training objects is computed
     """
     x = np.asarray(x, dtype=float)
     g = width / x.shape[1]
@@ -74,6 +85,6 @@ def fit_gate(x: NDArray, outliers: float, width: float, seed: int) -> Gate:
         svm = SGDOneClassSVM(nu=outliers, random_state=seed).fit(features.transform(x))
         weight = features.normalization_.T @ np.ravel(svm.coef_)
         gate = Gate(features.components_, weight, float(svm.offset_[0]), g)
-    spread = float(gate(x).std(dtype=float))
+    spread = float(gate(x, device).std(dtype=float))
     scale = 1.0 / spread if spread > 0 else 1.0
     return replace(gate, weight=gate.weight * scale, rho=gate.rho * scale)

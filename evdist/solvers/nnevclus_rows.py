@@ -1,11 +1,10 @@
-"""What NN-EVCLUS is trained on, as tensors on one device: inputs, dissimilarities, what is known.
+"""What NN-EVCLUS is trained on, as tensors on one device: inputs, what is known, and their loss.
 
-Reference: Denoeux (2021), NN-EVCLUS, sections 3.2 and 3.3, figure 6.
+Reference: Denoeux (2021), NN-EVCLUS, sections 3.2 and 3.3.
 
 Symbols
 -------
 x       (n, d) inputs of the network; fx (n,) outputs of the one-class SVM
-delta   (b, b) transformed dissimilarities inside a subset of the objects
 """
 
 from __future__ import annotations
@@ -20,14 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evdist.belief import FocalSets
-from evdist.kernels.distances import METRICS
 from evdist.kernels.nn_loss import Kept, all_pairs, kept_pairs, label_penalty, link_penalty
-from evdist.kernels.nn_loss import transformed as transform
 from evdist.kernels.nn_model import Network
-from evdist.solvers.sampling import draw_layout, sample_pairs
-from evdist.sources import AttributeSource, Source
 
-__all__ = ["Deltas", "Inputs", "Known", "Loss", "Weights", "kept", "one_thread", "pick_device"]
+__all__ = ["Inputs", "Known", "Loss", "Weights", "as_tensor", "one_thread", "pick_device"]
 
 
 def pick_device(device: str) -> torch.device:
@@ -65,60 +60,10 @@ class Inputs:
 
     @classmethod
     def of(cls, x: NDArray, fx: NDArray | None, device: torch.device) -> Inputs:
-        return cls(_tensor(x, device), None if fx is None else _tensor(fx, device))
+        return cls(as_tensor(x, device), None if fx is None else as_tensor(fx, device))
 
     def masses(self, network: Network, rows: Tensor | slice) -> Tensor:
         return network(self.x[rows], None if self.fx is None else self.fx[rows])
-
-
-class Deltas:
-    """Transformed dissimilarities inside subsets of the objects, made when they are needed.
-
-    Metrics that are a function of the Euclidean distance of some table are one matrix product on
-    the device; the others come from the source, on the CPU.
-    """
-
-    def __init__(self, source: Source, d0: float, device: torch.device):
-        self._source, self._d0, self._device = source, d0, device
-        self._sides: tuple[Tensor, Tensor] | None = None
-        self._end = ""
-        if isinstance(source, AttributeSource) and METRICS[source.name][0] == "squares":
-            self._end = METRICS[source.name][1]
-            t = _tensor(source.table[:, : source.metric.code[2]], device)
-            # |a - b|^2 = -2 a.b + |a|^2 + |b|^2 as one product of longer rows.
-            norm, one = (t * t).sum(dim=1, keepdim=True), torch.ones_like(t[:, :1])
-            self._sides = torch.hstack([-2 * t, norm, one]), torch.hstack([t, one, norm])
-
-    def __call__(self, rows: NDArray[np.int64]) -> Tensor:
-        """delta (b, b) among objects `rows` (b,)."""
-        if self._sides is None:
-            others = np.tile(rows.astype(np.uint32), (len(rows), 1))
-            D = _tensor(self._source.distances(rows.astype(np.uint32), others), self._device)
-            return transform(D.square_(), self._d0)
-        at = torch.from_numpy(rows).to(self._device)
-        left, right = (side[at] for side in self._sides)
-        square = left @ right.T
-        if self._end == "half":  # cosine and correlation: d is half the square
-            square.mul_(0.5).square_()
-        elif self._end == "none":
-            square.square_()
-        return transform(square, self._d0)
-
-
-def kept(source: Source, k: int, d0: float, seed: int, device: torch.device) -> Kept:
-    """k symmetric partners of each object, drawn as for EVCLUS; eq. (15)."""
-    n = source.n
-    layout = draw_layout(n, k, seed)
-    pairs = sample_pairs(source, layout, d0)
-    order = layout.order.astype(np.int64)
-    by_object = np.empty(n, np.int64)
-    by_object[order] = np.arange(n)
-    width = layout.graph.k
-    partner = order[pairs.partner.reshape(n, width)][by_object]
-    used = (np.arange(width) < pairs.degree[:, None])[by_object]
-    delta = pairs.delta.reshape(n, width)[by_object]
-    at = torch.from_numpy(np.ascontiguousarray(partner)).to(device)
-    return Kept(at, _tensor(delta, device), _tensor(used.astype(np.float32), device))
 
 
 @dataclass(frozen=True)
@@ -182,27 +127,29 @@ class Loss:
         known: Known | None,
         device: torch.device,
     ):
-        self._network, self._weights = network, weights
-        self.C = _tensor(focal_sets.C, device)
+        self.network, self._weights = network, weights
+        self.C = as_tensor(focal_sets.C, device)
         self._inputs: Inputs | None = None
         if known is None:
             return
         self._inputs = Inputs.of(known.x, known.fx, device)
-        self._Q = _tensor(focal_sets.C + focal_sets.E, device)
-        self._F = _tensor(focal_sets.matrix, device)
+        self._Q = as_tensor(focal_sets.C + focal_sets.E, device)
+        self._F = as_tensor(focal_sets.matrix, device)
         links = np.concatenate([known.must, known.cannot])
         self._links = torch.from_numpy(links).to(device)
-        self._sign = _tensor(np.repeat([1.0, -1.0], [len(known.must), len(known.cannot)]), device)
+        self._sign = as_tensor(np.repeat([1.0, -1.0], [len(known.must), len(known.cannot)]), device)
         self._labelled = torch.from_numpy(known.labelled).to(device)
-        self._truth = _tensor(np.eye(focal_sets.n_clusters)[known.truth], device)
+        self._truth = as_tensor(np.eye(focal_sets.n_clusters)[known.truth], device)
 
     def __call__(self, m: Tensor, pairs: Tensor | Kept) -> Tensor:
         """(1 - nu) L + nu P_s + xi P_links + lambda penalty; nu is 0 where nothing is labelled."""
-        mean = kept_pairs(m, self.C, pairs) if isinstance(pairs, Kept) else None
-        loss = all_pairs(m, self.C, pairs) if mean is None else mean  # type: ignore[arg-type]
+        if isinstance(pairs, Kept):
+            loss = kept_pairs(m, self.C, pairs)
+        else:
+            loss = all_pairs(m, self.C, pairs)
         weights = self._weights
         if self._inputs is not None:
-            known = self._inputs.masses(self._network, slice(None))
+            known = self._inputs.masses(self.network, slice(None))
             if len(self._labelled):
                 wrong = label_penalty(known, self._F, self._labelled, self._truth)
                 loss = (1 - weights.labels) * loss + weights.labels * wrong
@@ -210,9 +157,10 @@ class Loss:
                 broken = link_penalty(known, self._Q, self._links, self._sign)
                 loss = loss + weights.links * broken
         if weights.l2:
-            loss = loss + weights.l2 * self._network.penalty()
+            loss = loss + weights.l2 * self.network.penalty()
         return loss
 
 
-def _tensor(values: NDArray, device: torch.device) -> Tensor:
+def as_tensor(values: NDArray, device: torch.device) -> Tensor:
+    """Values in float32, where the network is."""
     return torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=device)

@@ -21,7 +21,7 @@ from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, differences
 from evdist.stores.paths import Url, address, children, join, remove
 
-__all__ = ["Checkpoints", "from_arrays", "to_arrays"]
+__all__ = ["Checkpoints", "from_arrays", "saved_problem", "to_arrays"]
 
 KIND, VERSION = "training", 1
 _CURE = "Remove it and start again."
@@ -42,26 +42,32 @@ class Checkpoints:
     def _there(self) -> list[str]:
         return [name for name in children(self.url) if _NAME.fullmatch(name)]
 
-    def load(self) -> TrainState | None:
-        """The newest whole checkpoint; None when there is none."""
+    def newest(self) -> tuple[dict[str, Any], dict[str, NDArray], str] | None:
+        """Attributes, arrays and address of the newest whole checkpoint; None without one."""
         for name in reversed(self._there()):
             url = join(self.url, name)
             try:
-                found, arrays = read_arrays(
-                    url, KIND, VERSION, what="checkpoint of a training", cure=_CURE
-                )
+                found = read_arrays(url, KIND, VERSION, what="checkpoint of a training", cure=_CURE)
             except StoreError as error:
                 if "half written" in str(error):
                     continue  # the run was stopped while it saved; the one before is whole
                 raise
-            other = differences(found["problem"], self._problem)
-            if other:
-                raise StoreError(
-                    f"{url} is the checkpoint of another fit: {other}. Remove it, or keep this "
-                    "fit's checkpoint elsewhere."
-                )
-            return _state(found, arrays)
+            return *found, url
         return None
+
+    def load(self) -> TrainState | None:
+        """The state to go on from; None when there is none."""
+        newest = self.newest()
+        if newest is None:
+            return None
+        found, arrays, url = newest
+        other = differences(found["problem"], self._problem)
+        if other:
+            raise StoreError(
+                f"{url} is the checkpoint of another fit: {other}. Remove it, or keep this "
+                "fit's checkpoint elsewhere."
+            )
+        return _state(found, arrays)
 
     def save(self, state: TrainState) -> None:
         old = self._there()
@@ -84,6 +90,15 @@ class Checkpoints:
         for other in old:
             if other != name:
                 remove(join(self.url, other))
+
+
+def saved_problem(url: Url) -> dict[str, Any]:
+    """What some checkpoint in the folder says of its problem; nothing where there is none."""
+    for stage in children(address(url)):
+        newest = Checkpoints(url, stage, {}).newest()
+        if newest is not None:
+            return newest[0]["problem"]
+    return {}
 
 
 def _state(found: dict[str, Any], arrays: dict[str, NDArray]) -> TrainState:

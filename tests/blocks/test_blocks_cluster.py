@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
-from evdist.blocks import problem as problem_module
+from evdist.blocks import plan as plan_module
 from evdist.blocks.cluster import _HELD, ClusterExecutor, _shares, run_on_workers, smallest_worker
 from evdist.blocks.local import LocalExecutor
 from evdist.constraints import random_links
@@ -47,7 +47,7 @@ def client(running) -> Client:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch) -> None:
     """Several pieces in every step, so that both workers have some."""
-    monkeypatch.setattr(problem_module, "PIECE_ROWS", 50)
+    monkeypatch.setattr(plan_module, "PIECE_ROWS", 50)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_pair_list_runs_there_too(client):
 
 
 def test_more_workers_than_pieces_are_no_difficulty(client, monkeypatch):
-    monkeypatch.setattr(problem_module, "PIECE_ROWS", 10**6)
+    monkeypatch.setattr(plan_module, "PIECE_ROWS", 10**6)
     X = np.random.default_rng(0).normal(size=(30, 2))
     here = model(n_dissimilarities=5, tol=1e-2).fit(X)
     assert_same(model(n_dissimilarities=5, tol=1e-2).fit(X, client=client), here)

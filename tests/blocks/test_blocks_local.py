@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from blocks.blocks_cases import make_problem
 
-from evdist.blocks.local import _MIN_ROWS_PER_THREAD, LocalExecutor, thread_count
+from evdist.blocks.local import _MIN_ROWS_PER_THREAD, LocalExecutor
+from evdist.blocks.threads import thread_count
 from evdist.kernels.graph import MIN_COLOURS
 
 #: Enough rows for the steps to be split.

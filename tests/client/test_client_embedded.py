@@ -15,6 +15,7 @@ import pytest
 from client.client_cases import QUICK, SLOW, alone, blobs, kill, masses, sweeping, until
 
 from evdist import Client, JobConfig
+from evdist.client import background
 from evdist.config import ConfigError
 from evdist.jobs import JobCancelled, JobError, JobFolder, JobState
 from evdist.progress import Progress
@@ -52,6 +53,12 @@ class TestSubmit:
         assert "report: done" in job.logs() and job.id in job.logs()
         assert job.id in repr(job) and "done" in repr(job)
         assert "embedded" in repr(client)
+
+    def test_a_process_that_gets_no_job_ends(self, client):
+        with pytest.raises(ConfigError, match="n_cluster"):
+            client.submit(X, n_cluster=3)
+        process = background._started[-1]
+        assert process.wait(timeout=60) == 0
 
     def test_the_report_can_be_copied(self, done, tmp_path):
         copy = done[0].report(tmp_path / "sub/report.html")

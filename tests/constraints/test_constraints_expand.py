@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
+from sklearn.neighbors import NearestNeighbors
 
-from evdist.constraints import check_links, expand_constraints, neighbours
+from evdist.constraints import check_links, expand_constraints
 
 
 def as_set(pairs: np.ndarray) -> set[tuple[int, ...]]:
@@ -151,12 +152,12 @@ class TestTheAlgorithm:
     def test_only_linked_objects_are_asked_about(self, monkeypatch: pytest.MonkeyPatch) -> None:
         queries = []
 
-        class Counting(neighbours.NearestNeighbors):
+        class Counting(NearestNeighbors):
             def kneighbors(self, X, n_neighbors):
                 queries.append(X.shape[0])
                 return super().kneighbors(X, n_neighbors)
 
-        monkeypatch.setattr(neighbours, "NearestNeighbors", Counting)
+        monkeypatch.setattr("sklearn.neighbors.NearestNeighbors", Counting)
         X = np.random.default_rng(0).normal(size=(50_000, 3))
         ml, cl = expand_constraints(X, [(0, 1), (1, 2)], [(2, 3)], 5)
         assert queries == [4]

@@ -27,6 +27,7 @@ from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS, Client
 from evdist.blocks.connect import connected
+from evdist.jobs.doctor import examine
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -142,6 +143,16 @@ def test_a_client_with_a_certificate_gets_in_and_one_without_does_not(release: R
     with pytest.raises(ConnectionError, match="No Dask scheduler answers at tcp://"):
         with connected(release.scheduler.replace("tls", "tcp")):
             pass
+
+
+def test_the_doctor_uses_the_certificates_of_the_environment(
+    release: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, file in release.tls().items():
+        monkeypatch.setenv(f"EVDIST_TLS_{name.upper()}", file)
+    checks = examine(str(tmp_path), None, release.scheduler)
+    (dask,) = [check for check in checks if check.what == "Dask"]
+    assert dask.good and "2 workers" in dask.found
 
 
 def test_a_certificate_of_another_authority_is_refused(release: Running, tmp_path: Path) -> None:

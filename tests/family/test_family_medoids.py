@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +14,14 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import MECM, ECMdd, FocalSets
-from evdist.solvers.ecmdd import Medoids, WeightedMedoids, best_weights, cheapest, seed_medoids
+from evdist.solvers.ecmdd import (
+    Medoids,
+    WeightedMedoids,
+    best_weights,
+    cheapest,
+    descend,
+    seed_medoids,
+)
 from evdist.solvers.mecm import MedianMedoids
 
 SETS = FocalSets.full(3)
@@ -27,6 +35,11 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def D() -> np.ndarray:
     X = np.random.default_rng(0).normal(size=(25, 2))
+    return cdist(X, X)
+
+
+def tiny(seed: int) -> np.ndarray:
+    X = np.random.default_rng(seed).normal(size=(10, 2))
     return cdist(X, X)
 
 
@@ -111,20 +124,74 @@ def test_costs_of_median_medoids(D):
                 assert got[i, j] == pytest.approx(len(v) * d2, rel=1e-12)
 
 
-def test_a_median_step_takes_the_best_object_for_each_cluster(D):
-    model = MedianMedoids(SETS, np.array([3, 7, 11]), 1.0, 2.0, 5.0, 2.0, 0.5)
+@settings(max_examples=20)
+@given(st.integers(0, 1000), st.sampled_from([0.0, 0.5, 3.0]), st.sampled_from([0.3, 2.0]))
+def test_a_median_step_takes_the_best_object_for_each_cluster(seed, gamma, eta):
+    """By trying every object, one cluster after the other."""
+    D = tiny(seed)
+    model = MedianMedoids(SETS, np.array([3, 7, 1]), 1.0, 2.0, 5.0, eta, gamma)
     powers = cheapest(model.costs(D), 2.0)[0] ** 2
 
     def cost(medoid: list[int]) -> float:
-        moved = MedianMedoids(SETS, np.array(medoid), 1.0, 2.0, 5.0, 2.0, 0.5)
-        return float((powers * moved.costs(D)).sum())
+        return float((powers * replace(model, medoid=np.array(medoid)).costs(D)).sum())
 
-    medoid = [3, 7, 11]
+    medoid = [3, 7, 1]
     for k in range(3):
-        free = [p for p in range(25) if p == medoid[k] or p not in medoid]
+        free = [p for p in range(len(D)) if p == medoid[k] or p not in medoid]
         medoid[k] = min(free, key=lambda p: cost([*medoid[:k], p, *medoid[k + 1 :]]))
-    (found,) = model.proposals(D, powers)
+    found = next(model.proposals(D, powers), model)
     assert cost(found.medoid.tolist()) == pytest.approx(cost(medoid), rel=1e-12)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000), st.sampled_from([1.5, 2.0]))
+def test_a_medoid_step_takes_the_best_object_for_each_cluster(seed, beta):
+    """By trying every object: those of the clusters' own terms, sum_i m_ik^beta D[i, l]."""
+    D = tiny(seed)
+    model = Medoids(SETS, np.array([3, 7, 1]), 2.0, beta, 5.0, 1.0, 1.0)
+    powers = cheapest(model.costs(D), beta)[0] ** beta
+    best = []
+    for single in ([0], [1], [2]):
+        own = [sum(p * D[i, m] for i, p in enumerate(powers[:, SETS.index(single)]))
+               for m in range(len(D))]  # fmt: skip
+        best.append(int(np.argmin(own)))
+    proposals = [found.medoid.tolist() for found in model.proposals(D, powers)]
+    if best == [3, 7, 1]:
+        assert not proposals
+    elif len(set(best)) == 3:
+        assert proposals[0] == best
+    for medoid in proposals:
+        assert all(medoid[k] in (model.medoid[k], best[k]) for k in range(3))
+
+
+@given(st.integers(0, 1000), st.sampled_from([1.2, 2.0, 4.0]))
+def test_the_derivatives_at_the_best_weights_are_alike(seed, psi):
+    """What minimises sum_l V_l^psi R_l, a convex function, among weights that sum to one."""
+    R = np.random.default_rng(seed).gamma(2.0, size=(2, 9))
+    V = best_weights(R, psi)
+    np.testing.assert_allclose(V.sum(axis=1), 1.0)
+    slope = psi * V ** (psi - 1.0) * R
+    np.testing.assert_allclose(slope, slope[:, :1].repeat(9, axis=1), rtol=1e-9)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 1000))
+@pytest.mark.parametrize("kind", [Medoids, MedianMedoids])
+def test_descent_from_any_pair_ends_no_higher_and_the_best_pair_stays(kind, seed):
+    """By trying every pair of ten objects as medoids."""
+    D = tiny(seed)
+
+    def at(pair: tuple[int, ...]) -> Medoids | MedianMedoids:
+        return kind(FocalSets.full(2), np.array(pair), 1.0, 2.0, 3.0, 1.0, 0.5)
+
+    least = {p: cheapest(at(p).costs(D), 2.0)[1] for p in combinations(range(len(D)), 2)}
+    for pair, value in least.items():
+        fit = descend(D, at(pair), tol=0.0, max_iter=100)
+        first, second = sorted(fit.prototypes.medoid)
+        assert fit.history[-1] == pytest.approx(least[first, second], rel=1e-12)
+        assert fit.history[-1] <= value
+    best = min(least, key=least.get)
+    assert descend(D, at(best), tol=0.0, max_iter=100).prototypes.medoid.tolist() == list(best)
 
 
 # ---------------------------------------------------------------------- fits

@@ -32,24 +32,34 @@ def make_state(
     *,
     problems: int = 1,
     weighted: bool = False,
+    intervals: bool = False,
     dtype: torch.dtype = torch.float32,
     device: torch.device = CPU,
     seed: int = 0,
 ) -> State:
-    """Random masses on the kept pairs of some blobs; n is no multiple of the colours."""
+    """Random masses on the kept pairs of some blobs; n is no multiple of the colours.
+
+    With `intervals` a pair has two residuals, as in Bootclus: bounds of width 0.1 at most, and no
+    mass on the empty set.
+    """
     rng = np.random.default_rng(seed)
     X = torch.as_tensor(blobs(n, sets.n_clusters, seed=seed)[0], device=device)
     graph = Graph.of(Circulant.draw(n, k, rng), device)
     metric = DeviceMetric.of(X, "euclidean")
     data = tiles_of(X, metric, torch.arange(n, device=device))
     delta = sample(TorchRows(), data, graph, metric.code, 6.0, dtype)
-    mass = torch.as_tensor(rng.dirichlet(np.ones(len(sets)), (problems, n)), device=device)
+    projections = sets.C
+    if intervals:
+        delta = torch.cat([(0.9 - delta).clamp(min=0), delta])  # P^l, and 1 - P^u
+        projections = np.stack([sets.S, sets.C])[:, 1:, 1:]
+    f = projections.shape[-1]
+    mass = torch.as_tensor(rng.dirichlet(np.ones(f), (problems, n)), device=device)
     weight = torch.as_tensor(rng.uniform(0.5, 2, n).astype(np.float32), device=device)
     return State.of(
         graph,
         delta.expand(problems, -1, -1).contiguous(),
         tiles(on_grid(mass)),
-        sets.C,
+        projections,
         weight if weighted else None,
     )
 
@@ -58,7 +68,7 @@ def copy_of(state: State) -> State:
     """The same problem, to be swept by somebody else."""
     return State(
         state.graph, state.mass.clone(), state.table.clone(), state.delta, state.change.clone(),
-        state.projection, state.weight, None if state.extra is None else state.extra.clone(),
+        state.projections, state.weight, None if state.extra is None else state.extra.clone(),
     )  # fmt: skip
 
 
@@ -69,14 +79,17 @@ def one_sweep(rows: Rows, state: State) -> torch.Tensor:
 
 
 def assert_on_grid(state: State) -> None:
-    """Masses are whole multiples of 2^-24 of sum one, and the table is exactly m C."""
+    """Masses are whole multiples of 2^-24 of sum one, and the tables are exactly m C."""
     m = untile(state.mass, state.graph.n).double().cpu().numpy()
     units = m * (1 << 24)
     assert (units == np.rint(units)).all()
     assert (m >= 0).all()
     assert (m.sum(-1) == 1).all()
-    table = untile(state.table, state.graph.n).double().cpu().numpy()
-    np.testing.assert_array_equal(table, m @ state.projection.double().cpu().numpy())
+    for table, C in zip(
+        state.table.chunk(len(state.projections), 1), state.projections.double().cpu(), strict=True
+    ):
+        found = untile(table, state.graph.n).double().cpu().numpy()
+        np.testing.assert_array_equal(found, m @ C.numpy())
 
 
 def kkt_residuals(state: State, colour: int) -> np.ndarray:
@@ -88,7 +101,7 @@ def kkt_residuals(state: State, colour: int) -> np.ndarray:
     at, there = state.graph.colours[colour].positions(
         torch.arange(hi - lo, device=state.mass.device)
     )
-    A = untile(state.table[0], state.graph.n).double()[at] * there[:, :, None]
+    A = state.table[0][at >> 5, :, at & 31].double() * there[:, :, None]
     w = there.double()
     if state.weight is not None:
         w = w * state.weight[lo:hi].double() * state.weight.double()[at]

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from evdist.belief import FocalSets
 from evdist.gpu import fit as device_fit
 from evdist.gpu import start
-from evdist.gpu.fit import check_device_memory, fit_on_device, labels_of, predict_on_device
+from evdist.gpu.fit import fit_on_device, labels_of, predict_on_device
 
 
 @pytest.fixture(autouse=True)
@@ -95,14 +95,6 @@ class TestFit:
     def test_equal_objects_are_refused(self):
         with pytest.raises(ValueError, match="All dissimilarities are zero"):
             fit(np.ones((50, 2), np.float32), 2)
-
-
-def test_memory_is_asked_for_before_the_work(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10**9, 10**9))
-    gpu = torch.device("cuda")
-    check_device_memory(gpu, 10**6, 100, 12, 10)
-    with pytest.raises(MemoryError, match=r"needs about 6\.\d GB on the GPU .* 1\.0 GB are free"):
-        check_device_memory(gpu, 10**7, 100, 12, 10)
 
 
 @pytest.mark.process

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from sklearn.metrics import pairwise_distances
 
 import evdist
 from evdist import run
-from evdist.config import ALGORITHMS
+from evdist.config import ALGORITHMS, signatures
+from evdist.config.signatures import of_function
 
 X = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)[0]
 #: What each needs beside the number of clusters, to be quick.
@@ -58,3 +61,28 @@ def test_every_clusterer_is_there():
     classes = [getattr(importlib.import_module(evdist._PUBLIC[name]), name) for name in names]
     clusterers = {cls.__name__ for cls in classes if issubclass(cls, ClusterMixin)}
     assert clusterers == {entry.estimator for entry in ALGORITHMS.values()}
+
+
+@pytest.mark.parametrize("method", ["__init__", "fit"])
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_the_source_tells_what_the_class_takes(name, method):
+    """Nobody waits for a class to be loaded whose parameters are checked."""
+    entry = ALGORITHMS[name]
+    loaded = of_function(getattr(entry.cls, method))
+    assert signatures.of_method(entry.module, entry.estimator, method) == loaded
+
+
+def test_no_estimator_is_loaded_to_check_a_configuration():
+    said = subprocess.run(
+        [sys.executable, "-c", CHECK], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.split() == ["evclus", "False"]
+
+
+CHECK = """
+import sys
+from evdist import JobConfig
+
+config = JobConfig.of(folder="f", data={"url": "x.npy"}, parameters={"n_clusters": 3, "tol": 1e-3})
+print(config.algorithm, "sklearn" in sys.modules or "numba" in sys.modules)
+"""

@@ -1,4 +1,4 @@
-"""NNEVCLUS on Dask workers: one rank each, the same network on all, and what a death costs."""
+"""NNEVCLUS on Dask workers: the bits of one process, on any number of them, whoever dies."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import time
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from torch import nn
 
 from evdist import NNEVCLUS
-from evdist.blocks.ranks import Group, RankLostError, Ranks
+from evdist.blocks.ranks import Group, RankLostError, Ranks, shares
 
 pytestmark = pytest.mark.process
 
 X, Y = make_blobs(1200, centers=[[0, 0], [8, 0], [0, 8], [8, 8]], random_state=1)
+BODY = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.1), nn.BatchNorm1d(8))
 OPTIONS = {
     "hidden": (12,), "d0": "q0.4", "n_init": 1, "device": "cpu", "random_state": 0, "tol": 0.0,
     "max_iter": 30,
@@ -40,39 +44,72 @@ def fitted(client=None, **options) -> NNEVCLUS:
         return NNEVCLUS(4, **{**OPTIONS, **options}).fit(X, client=client)
 
 
-def _mean_of_ranks(group: Group, item: float) -> tuple[int, float]:
+def same_bits(one: NNEVCLUS, other: NNEVCLUS) -> None:
+    np.testing.assert_array_equal(one.credal_partition_.mass, other.credal_partition_.mass)
+    assert one.history_ == other.history_
+
+
+def _gathered(group: Group, mine: list[float]) -> tuple[int, list[float]]:
     import torch
 
-    values = torch.tensor([item])
-    group.average(values)
-    return group.rank, float(values)
+    return group.rank, group.gather(torch.tensor(mine)[:, None])[:, 0].tolist()
 
 
-def _one_fails(group: Group, item: float) -> None:
-    raise ValueError(f"rank {group.rank} does not like {item}")
+def _one_fails(group: Group, mine: list[float]) -> None:
+    raise ValueError(f"rank {group.rank} does not like {mine}")
 
 
-def _one_dies(group: Group, item: float) -> None:
+def _one_dies(group: Group, mine: list[float]) -> None:
     if group.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     import torch
 
     for _ in range(1000):
-        group.average(torch.zeros(1))
+        group.gather(torch.zeros(len(mine), 1))
         time.sleep(0.01)
 
 
-def test_ranks_average(client):
-    ranks = Ranks(client, cuda=False)
-    ranks.send([1.0, 4.0])
-    assert ranks.round(_mean_of_ranks) == [(0, 2.5), (1, 2.5)]
+@given(parts=st.integers(1, 40), world=st.integers(1, 40))
+def test_parts_are_dealt_in_order_and_evenly(parts, world):
+    dealt = shares(parts, world)
+    assert [i for share in dealt for i in share] == list(range(parts))
+    sizes = [len(share) for share in dealt]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("parts", [[1.0, 4.0], [1.0, 4.0, 2.0], [3.0]])
+def test_ranks_gather_parts_in_their_order(client, parts):
+    ranks = Ranks(client, len(parts), cuda=False)
+    assert ranks.world == min(len(parts), 2)  # no worker without a part
+    ranks.send(parts)
+    assert ranks.round(_gathered) == [(rank, parts) for rank in range(ranks.world)]
 
 
 def test_an_error_of_the_work_is_raised_as_it_is(client):
-    ranks = Ranks(client, cuda=False)
+    ranks = Ranks(client, 2, cuda=False)
     ranks.send([1.0, 4.0])
     with pytest.raises(ValueError, match="does not like"):
         ranks.round(_one_fails)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": 60, "n_shards": 2},
+        {"batch_size": 40, "n_shards": 3, "validation_fraction": 0.1, "optimizer": "adam"},
+        {"batch_size": 60, "n_shards": 1, "gate": True},
+        {"batch_size": 60, "n_shards": 2, "body": BODY},
+    ],
+    ids=["two", "three, held out", "one", "random layers and running means"],
+)
+def test_workers_give_the_bits_of_one_process(client, options):
+    options = {**options, "max_iter": 4}
+    same_bits(fitted(client, **options), fitted(**options))
+
+
+def test_there_is_a_shard_for_each_worker(client):
+    few = {"batch_size": 60, "max_iter": 3}
+    same_bits(fitted(client, **few), fitted(n_shards=2, **few))
 
 
 def test_two_workers_learn_as_one_process_with_the_doubled_batch(client):
@@ -82,8 +119,6 @@ def test_two_workers_learn_as_one_process_with_the_doubled_batch(client):
     settled = slice(10, 30)
     ratio = np.mean(two.history_[settled]) / np.mean(one.history_[settled])
     assert ratio == pytest.approx(1, abs=0.05)  # the benchmark measures it on more objects
-    again = fitted(client, batch_size=60)
-    np.testing.assert_array_equal(again.credal_partition_.mass, two.credal_partition_.mass)
 
 
 def test_workers_need_mini_batches(client):
@@ -101,7 +136,7 @@ class TestDeath:
             client.wait_for_workers(2)
             yield client
 
-    def test_is_told_and_the_others_go_on(self, pair, tmp_path):
+    def test_is_told_and_changes_no_bit(self, pair, tmp_path):
         pids = pair.run(os.getpid)
         killed = []
 
@@ -110,17 +145,17 @@ class TestDeath:
                 killed.append(sorted(pids)[1])
                 os.kill(pids[killed[0]], signal.SIGKILL)
 
+        few = {"batch_size": 60, "max_iter": 12}
         with pytest.warns(RuntimeWarning, match="was lost. Training goes on from the state after"):
-            model = fitted(pair, batch_size=60, callbacks=[kill], checkpoint=tmp_path)
+            model = fitted(pair, callbacks=[kill], checkpoint=tmp_path, **few)
         assert killed
-        assert model.n_iter_ == 30
-        assert adjusted_rand_score(Y, model.labels_) > 0.98
+        same_bits(model, fitted(n_shards=2, **few))
 
     def test_of_a_rank_in_a_round_is_an_error(self, pair):
-        ranks = Ranks(pair, cuda=False)
+        ranks = Ranks(pair, 2, cuda=False)
         ranks.send([1.0, 4.0])
         with pytest.raises(RankLostError, match="was lost"):
             ranks.round(_one_dies)
         ranks.renew()
-        ranks.send([3.0] * ranks.world)
-        assert ranks.round(_mean_of_ranks)[0] == (0, 3.0)
+        ranks.send([3.0, 2.0])
+        assert ranks.round(_gathered)[0] == (0, [3.0, 2.0])

@@ -100,3 +100,14 @@ def test_a_half_written_checkpoint_does_not_count(tmp_path):
         whole = NNEVCLUS(3, **options).fit(X)
         after = NNEVCLUS(3, **options, checkpoint=tmp_path).fit(X)
     assert after.history_ == whole.history_
+
+
+def test_a_training_goes_on_with_the_shards_it_began_with(tmp_path):
+    options = {**QUICK, "batch_size": 30, "tol": 0.0, "max_iter": 8}
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        whole = NNEVCLUS(3, **options, n_shards=2).fit(X)
+        NNEVCLUS(3, **{**options, "max_iter": 5}, n_shards=2, checkpoint=tmp_path).fit(X)
+        after = NNEVCLUS(3, **options, checkpoint=tmp_path).fit(X)
+    assert after.history_ == whole.history_
+    with pytest.raises(StoreError, match="checkpoint of another fit: shards 2 "):
+        NNEVCLUS(3, **options, n_shards=3, checkpoint=tmp_path).fit(X)

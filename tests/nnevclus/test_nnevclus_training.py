@@ -15,7 +15,8 @@ from torch import nn
 
 from evdist import EVCLUS, NNEVCLUS, FocalSets
 from evdist.solvers.nnevclus_batch import adaptive_steps, lbfgs
-from evdist.solvers.nnevclus_rows import Deltas, one_thread
+from evdist.solvers.nnevclus_deltas import make_deltas
+from evdist.solvers.nnevclus_rows import one_thread
 from evdist.sources import AttributeSource
 
 X, Y = make_blobs(150, centers=[[0, 0], [8, 0], [0, 8]], random_state=1)
@@ -33,6 +34,7 @@ MODES = {
     "cityblock": {"metric": "cityblock"},
     "cityblock in batches": {"metric": "cityblock", "batch_size": 40, "tol": 0.02},
     "l2": {"l2_penalty": 1e-4},
+    "shards": {"batch_size": 20, "n_shards": 2, "tol": 0.02},
 }
 
 
@@ -112,6 +114,16 @@ def test_many_objects_are_trained_by_mini_batches():
     assert adjusted_rand_score(truth, model.labels_) > 0.98
 
 
+def test_shards_take_mini_batches_of_two_objects_at_least():
+    few = X[:7]
+    model = NNEVCLUS(2, **QUICK, batch_size=2, n_shards=2, tol=0.5).fit(few)
+    assert np.isfinite(model.history_).all()
+    with pytest.raises(ValueError, match="4 shards of 7 objects leave 1 of one for training"):
+        NNEVCLUS(2, **QUICK, n_shards=4).fit(few)
+    with pytest.raises(ValueError, match="Shards are trained by mini-batches; batch_size=None"):
+        NNEVCLUS(2, **QUICK, n_shards=2, batch_size=None).fit(few)
+
+
 def test_all_partners_are_all_pairs():
     all_pairs = NNEVCLUS(3, **QUICK).fit(X)
     partners = NNEVCLUS(3, **QUICK, n_dissimilarities=149).fit(X)
@@ -128,7 +140,7 @@ def test_dissimilarities_on_the_device_are_those_of_the_source(metric):
     D = source.distances(rows.astype(np.uint32), np.tile(rows.astype(np.uint32), (5, 1)))
     d0 = float(D.max())
     with one_thread():
-        found = Deltas(source, d0, torch.device("cpu"))(rows).numpy()
+        found = make_deltas(source, d0).on(torch.device("cpu"))(torch.from_numpy(rows)).numpy()
     expected = 1 - np.exp(np.log(0.05) * (D.astype(float) / d0) ** 2)
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 

@@ -155,3 +155,29 @@ def test_blocks_stay_small_whatever_the_width():
         rows = blocks.block_rows(width)
         assert rows & (rows - 1) == 0
         assert rows * width <= blocks.BLOCK_SIZE or rows == blocks.MIN_ROWS
+
+
+def test_stored_masses_are_read_into_memory_where_they_are_small():
+    focal = FocalSets.pairs(3)
+    m = masses(100, focal)
+    stored = CredalPartition(chunked(m, (30, len(focal))), focal)
+    held = stored.in_memory()
+    assert isinstance(held.mass, np.ndarray) and held == CredalPartition(m, focal)
+    assert stored.in_memory(at_most=m.nbytes - 1) is stored
+    lazy = CredalPartition(da.from_array(m, chunks=(30, -1)), focal)
+    assert lazy.in_memory() is lazy and held.in_memory() is held
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_any_number_of_cores_gives_the_same_bits(small_blocks, monkeypatch, cores):
+    focal = FocalSets.pairs(3)
+    m = masses(500, focal)
+    monkeypatch.setattr(blocks, "thread_count", lambda n_jobs: cores if n_jobs is None else n_jobs)
+    found = CredalPartition(chunked(m, (30, len(focal))), focal)
+    whole = CredalPartition(m, focal)
+    assert found.summary().nonspecificity == whole.summary().nonspecificity
+    np.testing.assert_array_equal(found.plausibility, whole.plausibility)
+    broken = m.copy()
+    broken[[170, 333], 0] = 2.0
+    with pytest.raises(ValueError, match="170"):
+        CredalPartition(chunked(broken, (30, len(focal))), focal).labels()

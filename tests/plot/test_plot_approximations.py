@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from scipy.spatial import ConvexHull
+from sklearn.decomposition import PCA
 
 from evdist import CredalPartition, FocalSets, plot
+from evdist.plot import hulls
 from evdist.plot.style import COLOURS, MARKERS
 
 FOCAL = FocalSets.pairs(3)
@@ -149,3 +152,25 @@ def test_fifty_clusters_look_different():
     assert len(looks) == 50
     assert len(set(COLOURS)) == len(COLOURS)
     assert "o" not in MARKERS  # a circle is an outlier
+
+
+@pytest.mark.parametrize("shape", ["ball", "square", "line"])
+def test_the_hull_of_many_points_is_that_of_all(shape):
+    rng = np.random.default_rng(0)
+    xy = rng.normal(size=(20_000, 2)) if shape == "ball" else rng.uniform(size=(20_000, 2))
+    if shape == "line":
+        xy[:, 1] = 0.0
+        assert sorted(hulls._hull(xy)) == sorted([xy[:, 0].argmin(), xy[:, 0].argmax()])
+    else:
+        assert set(hulls._hull(xy)) == set(ConvexHull(xy).vertices)
+
+
+def test_principal_components_do_not_depend_on_the_blocks(monkeypatch):
+    X = 1e3 + np.random.default_rng(1).normal(size=(500, 4)) * [3.0, 2.0, 1.0, 0.1]
+    whole, names = hulls._plane(X, 500)
+    expected = PCA(n_components=2).fit_transform(X)
+    np.testing.assert_allclose(np.abs(whole), np.abs(expected), atol=1e-9)
+    monkeypatch.setattr(hulls, "BLOCK", 37)
+    parts, same_names = hulls._plane(X, 500)
+    np.testing.assert_allclose(parts, whole, atol=1e-9)
+    assert names == same_names

@@ -8,7 +8,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from evdist import CredalPartition, FocalSets, plot
-from evdist.plot.bars import uncertainty
 
 
 def child(ax, gid):
@@ -132,7 +131,8 @@ def test_bars_of_sizes_are_sure_members_the_possible_rest_and_outliers(partition
 
 def test_bars_of_nonspecificity_average_over_the_objects_of_each_cluster(partition):
     ax = plot.nonspecificity(partition)
-    unions, empty = uncertainty(partition)
+    empty = partition.mass[:, 0]
+    unions = partition.object_nonspecificity() - empty
     group = np.where(partition.outliers(), 3, partition.labels())
     for k in range(4):
         assert bars(ax, "unions")[k] == pytest.approx(unions[group == k].mean())
@@ -141,10 +141,9 @@ def test_bars_of_nonspecificity_average_over_the_objects_of_each_cluster(partiti
     plot.to_svg(ax)
 
 
-def test_the_two_parts_of_uncertainty_add_up_to_the_nonspecificity(partition):
-    unions, empty = uncertainty(partition)
-    assert (unions + empty).mean() == pytest.approx(partition.nonspecificity())
-    assert empty[-1] == pytest.approx(partition.mass[-1, 0])
+def test_the_sizes_of_a_summary_are_those_of_its_partition(partition):
+    here, there = plot.sizes(partition), plot.sizes(partition.summary())
+    assert [p.get_width() for p in here.patches] == [p.get_width() for p in there.patches]
 
 
 def test_a_dask_partition_gives_the_same_bars(partition):

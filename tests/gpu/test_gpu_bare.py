@@ -1,0 +1,59 @@
+"""What a bare GPU machine runs: NumPy and torch are all it has."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+BARE = """
+import sys
+for name in ("numba", "llvmlite", "dask", "distributed", "zarr", "sklearn", "scipy", "pandas",
+             "triton", "matplotlib", "psutil", "rich"):
+    sys.modules[name] = None
+"""
+
+
+@pytest.mark.process
+def test_intervals_and_the_training_of_nnevclus():
+    code = f"""
+{BARE}
+import numpy as np
+import torch
+from evdist.belief import FocalSets
+from evdist.gpu.intervals import interval_targets
+from evdist.kernels.circulant import Circulant
+from evdist.kernels.nn_model import Network, layers
+from evdist.solvers.nnevclus_epochs import (
+    Alone, Lesson, Schedule, Trainer, TrainState, train, weights_of
+)
+from evdist.solvers.nnevclus_rows import Weights
+from evdist.solvers.nnevclus_shards import Products, Shard
+
+cpu = torch.device("cpu")
+graph = Circulant.draw(40, 6, np.random.default_rng(0))
+post = torch.rand(40, 2, 5)
+found = interval_targets(graph, lambda at: post[at], (2, 5), (0, 0.2, 3, 0.8), device=cpu)
+assert found.shape == (12, 40)
+
+x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+x[:20] += 9
+network = Network(layers((2, 5)), 5, 4, False)
+schedule = Schedule("rmsprop", 0.01, 20, 0.0, 0.0, 5, 9, 0)
+lesson = Lesson(network, FocalSets.simple(2), Weights(0.0, 0.0, 0.0), None, schedule, 40)
+trainer = Trainer(lesson, [Shard(0, x, None, Products(x, "root", 5.0))], cpu, Alone())
+state = train(trainer, TrainState(weights_of(network)), 9)
+assert state.history[-1] < state.history[0]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.process
+def test_the_tests_that_need_a_gpu_are_importable_there(root):
+    code = f"""
+{BARE}
+sys.path[:0] = ["tests", "."]
+import gpu.test_gpu_cuda, gpu.test_gpu_cuda_intervals, gpu.test_gpu_cuda_nn
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)

@@ -1,0 +1,206 @@
+"""Several devices through Dask workers: the bits of one device alone, whatever happens to them.
+
+The devices are torch on CPUs here; the same code runs on GPUs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from distributed import Client, LocalCluster
+from gpu.gpu_cases import CPU, blobs
+from sklearn.metrics import adjusted_rand_score
+
+import evdist.estimators.evclus as estimator
+import evdist.solvers.device_start as device_start
+from evdist import EVCLUS
+from evdist.blocks import plan as plan_module
+from evdist.gpu import share
+from evdist.gpu.share import device_here, visible_devices
+from evdist.solvers.irqp import Progress
+
+pytestmark = pytest.mark.process
+
+N = 360
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory) -> Iterator[Client]:
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
+        host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
+        memory_limit="2GiB",
+    )  # fmt: skip
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+def scaled(client: Client, count: int) -> Client:
+    """The same cluster with so many workers, be they new or come again after a test."""
+    client.cluster.scale(count)
+    for _ in range(600):
+        if len(client.nthreads()) == count:
+            return client
+        time.sleep(0.1)
+    raise TimeoutError(f"{len(client.nthreads())} workers instead of {count} after a minute")
+
+
+@pytest.fixture
+def client(running) -> Client:
+    return scaled(running, 2)
+
+
+@pytest.fixture(autouse=True)
+def on_torch(monkeypatch) -> None:
+    """device="cuda" is torch on the CPU; few landmarks, and several pieces in every step."""
+    monkeypatch.setattr(estimator, "find_device", lambda name, client=None: CPU)
+    monkeypatch.setattr(plan_module, "PIECE_ROWS", 30)
+    monkeypatch.setattr(device_start, "MIN_LANDMARKS", 60)
+    monkeypatch.setattr(device_start, "LANDMARKS_PER_CLUSTER", 10)
+    monkeypatch.setattr(device_start, "STARTS", 2)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return blobs(N, 3)
+
+
+def model(**options) -> EVCLUS:
+    known = {"n_dissimilarities": 12, "d0": 8.0, "init": "random", "random_state": 1, "tol": 1e-2}
+    return EVCLUS(3, **{**known, "device": "cuda", **options})
+
+
+def assert_same(a: EVCLUS, b: EVCLUS) -> None:
+    np.testing.assert_array_equal(a.credal_partition_.mass, b.credal_partition_.mass)
+    assert a.history_ == b.history_
+
+
+# ---------------------------------------------------------------------- the same bits
+def test_a_fit_on_two_workers_is_the_fit_on_one_device(client, data):
+    X, y = data
+    here = model(init="landmarks").fit(X)
+    there = model(init="landmarks").fit(X, client=client)
+    assert_same(there, here)
+    assert adjusted_rand_score(y, there.labels_) > 0.95
+    np.testing.assert_array_equal(there.predict(X[:50]), here.predict(X[:50]))
+    delta, kappa = there.shepard_pairs()
+    assert np.mean((delta - kappa) ** 2) == pytest.approx(there.objective_, rel=1e-6)
+
+
+def test_for_any_number_of_workers(client, data):
+    here = model().fit(data[0])
+    for count in (1, 3):
+        assert_same(model().fit(data[0], client=scaled(client, count)), here)
+
+
+def test_weights_links_and_selected_pairs(client, data):
+    given = {
+        "must_link": [[0, 1], [2, 3], [4, 9], [10, 11]],
+        "cannot_link": [[5, 6], [0, 7], [1, 8], [20, 30]],
+        "sample_weight": np.random.default_rng(1).uniform(0.5, 2, N),
+    }
+    here = model(focal_sets="select").fit(data[0], **given)
+    assert_same(model(focal_sets="select").fit(data[0], client=client, **given), here)
+
+
+def test_a_square_matrix_within_a_limit(client, data):
+    X = data[0][:200]
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    here = model(metric="precomputed").fit(D)
+    seen: list[str] = []
+    # Too little for 100 of the 200 rows, and more than enough for their masses.
+    options = {"memory_limit": 2**14 + 2**12, "callbacks": [lambda news: seen.append(news.stage)]}
+    with pytest.raises(MemoryError, match="Use fewer focal sets"):
+        model(metric="precomputed", **options).fit(D, client=client)
+    options["memory_limit"] = 10**6
+    assert_same(model(metric="precomputed", **options).fit(D, client=client), here)
+    assert "dissimilarities in host memory" not in seen
+
+
+def test_a_killed_worker_changes_no_bit(client, data, tmp_path):
+    here = model(tol=1e-3).fit(data[0])
+    assert here.n_iter_ > 6
+    killed = []
+
+    def kill(news: Progress) -> None:
+        if news.sweep == 5 and not killed:
+            killed.append(min(client.run(os.getpid).values()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    options = {"tol": 1e-3, "checkpoint": tmp_path, "checkpoint_every": 4}
+    there = model(callbacks=[kill], **options).fit(data[0], client=client)
+    assert killed
+    assert_same(there, here)
+    # What the workers wrote, one process reads.
+    assert_same(model(**options).fit(data[0]), here)
+
+
+# ---------------------------------------------------------------------- whose GPU
+class TestDevices:
+    def test_workers_that_see_the_same_gpus_take_turns(self, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+        assert [device_here("cuda", i).index for i in range(6)] == [0, 1, 2, 3, 0, 1]
+        assert [device_here("cuda:2", i).index for i in range(3)] == [2, 2, 2]
+        with pytest.raises(ValueError, match=r"device='cuda:4' was asked for, but .* has 4 GPUs"):
+            device_here("cuda:4")
+
+    def test_those_that_see_one_each_take_that(self, monkeypatch):
+        monkeypatch.setattr(share.socket, "gethostname", lambda: "here")
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+        assert visible_devices() == ("here", "3")
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+        assert visible_devices() == ("here", None)
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+    def test_workers_without_gpus(self, client, data, monkeypatch):
+        monkeypatch.undo()
+        with pytest.raises(ValueError, match=r"torch finds none on tcp://127\.0\.0\.1"):
+            model().fit(data[0], client=client)
+        with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
+            model().fit(data[0], client=object())
+
+
+def test_workers_need_numpy_torch_and_dask_alone(tmp_path):
+    code = """
+import sys
+for name in ("numba", "llvmlite", "zarr", "sklearn", "scipy", "pandas", "triton", "matplotlib",
+             "rich", "numcodecs"):
+    sys.modules[name] = None
+import pickle
+import numpy as np
+from distributed import Client, LocalCluster
+from evdist.belief import FocalSets
+from evdist.blocks.cluster import ClusterExecutor
+from evdist.blocks.plan import Plan
+from evdist.gpu.pairs import RowPairs
+from evdist.gpu.share import DeviceProblem, Terms
+from evdist.kernels.circulant import Circulant
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 2)).astype(np.float32)
+pairs = RowPairs(Circulant.draw(300, 10, rng), X, rng.permutation(300), 2, (0, 1), 3.0)
+sets = FocalSets.simple(2)
+terms = Terms(np.asarray(sets.C, np.float32)[None], Plan.of(pairs.layout.bounds), np.zeros(0))
+problem = pickle.loads(pickle.dumps(DeviceProblem(terms, pairs, "cpu")))
+mass = rng.dirichlet(np.ones(4), 300).astype(np.float32)
+with (
+    LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
+                 dashboard_address="127.0.0.1:0", local_directory=sys.argv[1]) as cluster,
+    Client(cluster) as client,
+):
+    there = ClusterExecutor(client, problem, mass)
+    before = sum(there.objective())
+    assert there.sweep() < 0
+    assert sum(there.objective()) < before
+    there.close()
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
