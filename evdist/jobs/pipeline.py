@@ -155,24 +155,34 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
     """The manifest says how the run ended, whatever ended it."""
     folder.forget_cancel()
     folder.set_state(JobState.RUNNING)
-    goes_on = "the same call goes on where it was"
+    stop: BaseException | None = None
     try:
         yield
-    except JobCancelled:
+    except BaseException as error:
+        stop = error
+    while True:
+        try:
+            watch.calm()
+            break
+        except KeyboardInterrupt as late:
+            # Our own, which comes too late for the work; or that of a person, who means it.
+            stop = stop or (None if watch.cancelled else late)
+    goes_on = "the same call goes on where it was"
+    if stop is None:
+        if finished:
+            _end(watch, JobState.DONE, "done")
+    elif isinstance(stop, JobCancelled):
         _end(watch, JobState.CANCELLED, f"cancelled; {goes_on}")
-        raise
-    except Exception as error:
-        _end(watch, JobState.FAILED, f"failed: {sentence(error)}", sentence(error))
-        raise
-    except BaseException as stop:  # Ctrl-C, or a signal to end
+        raise stop
+    elif isinstance(stop, Exception):
+        _end(watch, JobState.FAILED, f"failed: {sentence(stop)}", sentence(stop))
+        raise stop
+    else:  # Ctrl-C, or a signal to end
         wanted = watch.cancelled or folder.is_cancelled()
-        state = JobState.CANCELLED if wanted else JobState.STOPPED
-        _end(watch, state, f"stopped; {goes_on}")
+        _end(watch, JobState.CANCELLED if wanted else JobState.STOPPED, f"stopped; {goes_on}")
         if watch.cancelled:  # the signal was our own
             raise JobCancelled(f"Job {folder.id} was cancelled.") from stop
-        raise
-    if finished:
-        _end(watch, JobState.DONE, "done")
+        raise stop
 
 
 def _end(watch: Watch, state: JobState, said: str, error: str | None = None) -> None:

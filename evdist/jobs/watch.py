@@ -68,6 +68,7 @@ class Watch:
         self._curve: list[float] = []
         self._stop = threading.Event()
         self._cancelled = False
+        self._running, self._lock = True, threading.Lock()
         self._in_main = threading.current_thread() is threading.main_thread()
         self._every = _LOOK_REMOTE if "://" in folder.url else _LOOK_LOCAL
         self._said: tuple[str, float] = ("", 0.0)
@@ -104,12 +105,13 @@ class Watch:
     def look_after(self) -> None:
         while not self._stop.wait(self._every):
             self.write()
-            if not self._cancelled and self.folder.is_cancelled():
-                self._cancelled = True
-                logger.info("asked to stop")
-                if self._in_main:
-                    # A long stage has no news: interrupt it as Ctrl-C would.
-                    signal.raise_signal(signal.SIGINT)
+            with self._lock:
+                if self._running and not self._cancelled and self.folder.is_cancelled():
+                    self._cancelled = True
+                    logger.info("asked to stop")
+                    if self._in_main:
+                        # A long stage has no news: interrupt it as Ctrl-C would.
+                        signal.raise_signal(signal.SIGINT)
 
     def write(self) -> None:
         """Put the last news and the log into the folder."""
@@ -119,6 +121,11 @@ class Watch:
             self.log.write()
         except OSError as error:  # news are not worth a job
             logger.warning("cannot write news to %s: %s", self.folder.url, error)
+
+    def calm(self) -> None:
+        """The work is over: nobody is interrupted any more. What was on its way arrives here."""
+        with self._lock:
+            self._running = False
 
     @property
     def cancelled(self) -> bool:

@@ -29,6 +29,7 @@ from jobs.jobs_cases import (
 from evdist import JobConfig
 from evdist.jobs import JobCancelled, JobError, JobFolder, run
 from evdist.jobs.fitting import keep_model
+from evdist.jobs.watch import Watch
 from evdist.stores.encoding import StoreError
 
 
@@ -146,6 +147,32 @@ class TestCancelled:
             quick(config(folder), listen=[Stop("load")])
         JobFolder.open(folder / "job").ask_to_cancel()
         assert_goes_on(folder, whole)
+
+    def test_a_word_that_comes_when_all_is_done_changes_nothing(self, folder, whole, monkeypatch):
+        late_signal(monkeypatch, cancelled=True)
+        run(config(folder))
+        assert state(folder / "job") == "done"
+        assert_goes_on(folder, whole)
+
+    def test_ctrl_c_when_all_is_done_is_still_ctrl_c(self, folder, whole, monkeypatch):
+        late_signal(monkeypatch, cancelled=False)
+        with pytest.raises(KeyboardInterrupt, match=r"^$"):
+            quick(config(folder))
+        assert state(folder / "job") == "stopped"
+        assert_goes_on(folder, whole)
+
+
+def late_signal(monkeypatch, *, cancelled):
+    """SIGINT on its way while the work ends, once."""
+    calm = Watch.calm
+
+    def late(watch):
+        monkeypatch.setattr(Watch, "calm", calm)
+        watch._cancelled = cancelled
+        signal.raise_signal(signal.SIGINT)
+        calm(watch)
+
+    monkeypatch.setattr(Watch, "calm", late)
 
 
 class SlowAndCancelled:
