@@ -7,6 +7,7 @@ matrices; the algorithm is that of `evdist.kernels.simplex`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from itertools import pairwise
 
 import torch
@@ -95,11 +96,12 @@ def minimise_on_simplex(S: Tensor, g: Tensor, m: Tensor) -> Tensor:
     return out
 
 
-class SummedRows:
+class SummedRows(ABC):
     """The objective of a whole problem from the `losses` of its rows."""
 
+    @abstractmethod
     def losses(self, state: State, colour: int, place: int, rows: int) -> Tensor:
-        raise NotImplementedError
+        """(P, rows) float64: of each row, the sum over its pairs of w (kappa - delta)^2."""
 
     def objective(self, state: State) -> Tensor:
         """(P,) float64: sum over rows and their pairs of w (kappa - delta)^2."""
