@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.kernels.distances import METRICS, Metric, distances, pairwise
+from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.stores.fingerprints import fingerprint
 
 __all__ = ["AttributeSource", "CallableSource", "MatrixSource", "PairList", "Source", "pair_list"]
@@ -60,6 +61,14 @@ class AttributeSource:
         ready = Metric.of(X, metric)
         return cls(ready.table(X), ready)
 
+    @classmethod
+    def of_rows(cls, rows: NDArray[np.float32], metric: Metric) -> AttributeSource:
+        """From `rows` of another source with this metric."""
+        n, d = rows.shape
+        table = aligned_zeros(n, padded_width(d))
+        table[:, :d] = rows
+        return cls(table, metric)
+
     @property
     def n(self) -> int:
         return len(self.table)
@@ -82,6 +91,15 @@ class AttributeSource:
 
     def subset(self, objects: Objects) -> AttributeSource:
         return AttributeSource(np.ascontiguousarray(self.table[objects]), self.metric)
+
+    @property
+    def rows(self) -> NDArray[np.float32]:
+        """The rows of the table without their padding, (n, d)."""
+        return np.ascontiguousarray(self.table[:, : len(self.metric.centre)])
+
+    def __reduce__(self) -> tuple:
+        # Padding need not travel, and what arrives lies anywhere: rows go back on cache lines.
+        return AttributeSource.of_rows, (self.rows, self.metric)
 
 
 @dataclass(frozen=True)

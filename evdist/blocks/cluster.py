@@ -8,7 +8,8 @@ n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the sched
 
 A share is changed in place, so its tasks must run once, in order, on their worker: they are
 pinned to it and count their steps. When a worker is lost, or a task finds its share out of step,
-all workers go back to the last restore point and do the sweeps since then again: same bits.
+all workers go back to the last restore point and do the sweeps since then again: same bits. Those
+who join get their share at the next restore point.
 
 What a share is made of, and whether a CPU or a GPU updates it, is the problem's business: nothing
 here needs more than NumPy and Dask.
@@ -391,6 +392,8 @@ class ClusterExecutor:
         if len(self._since) >= self._restore_every:
             self._point = self.masses()
             self._since = []
+            if not set(self._client.nthreads()) <= set(self._owners):
+                self._install()  # some have joined, or come back after a loss
         return fall
 
     def objective(self) -> tuple[float, float]:

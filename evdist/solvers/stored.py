@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.kernels.distances import METRICS, Metric
-from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.solvers.kept import SomePairs
 from evdist.solvers.start import Landmarks
 from evdist.sources import AttributeSource, CallableSource, MatrixSource, Source
@@ -78,7 +77,7 @@ def _described(source: Source) -> dict[str, NDArray]:
     match source:
         case AttributeSource():
             metric = source.metric
-            row = source.table[:, : len(metric.centre)]  # without the padding
+            row = source.rows
             more = {} if metric.whiten is None else {"whiten": metric.whiten}
             return {"row": row, "centre": metric.centre, **more}
         case CallableSource():
@@ -114,16 +113,14 @@ def _source(
         # Dissimilarities among the landmarks themselves are needed by a fit only.
         return MatrixSource(np.empty((len(objects), 0)), objects, size)
     row, centre, whiten = arrays["row"], arrays["centre"], arrays.get("whiten")
-    L, d = row.shape
+    d = row.shape[1]
     whitened = name == "mahalanobis"
     _must(name in METRICS and whitened == (whiten is not None), "metric and the arrays")
     _must(row.dtype == np.float32 and bool(np.isfinite(row).all()), "rows")
     _must(centre.shape == (d,) and centre.dtype == np.float64, "centres")
     if whiten is not None:
         _must(whiten.shape == (d, d) and whiten.dtype == np.float64, "rows of the whitening")
-    table = aligned_zeros(L, padded_width(d))
-    table[:, :d] = row
-    return AttributeSource(table, Metric(name, centre, whiten))
+    return AttributeSource.of_rows(row, Metric(name, centre, whiten))
 
 
 # ---------------------------------------------------------------------- a sample of the pairs

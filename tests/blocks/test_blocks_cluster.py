@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from itertools import chain
 
@@ -39,8 +40,10 @@ def running(tmp_path_factory) -> Iterator[Client]:
 
 @pytest.fixture
 def client(running) -> Client:
-    """Two workers; those that a test before has killed are there again."""
+    """Two workers; those that a test before has killed are there again, others are gone."""
     running.wait_for_workers(2, timeout=60)
+    while len(running.nthreads()) > 2:
+        time.sleep(0.1)
     return running
 
 
@@ -151,6 +154,24 @@ def test_only_rows_that_moved_are_sent(client):
     there.sweep(np.inf)  # all rest
     assert sent() == []
     there.close()
+
+
+def test_a_worker_that_joins_gets_a_share_at_the_next_restore_point(client):
+    problem, mass = make_problem(500)
+    there = ClusterExecutor(client, problem, mass, restore_every=4)
+    client.cluster.scale(3)
+    client.wait_for_workers(3, timeout=60)
+    try:
+        with LocalExecutor(problem, mass) as here:
+            shares = []
+            for _ in range(6):
+                assert there.sweep() == here.sweep()
+                shares.append(len(there._owners))
+            np.testing.assert_array_equal(there.masses(), here.masses())
+        assert shares == [2, 2, 2, 3, 3, 3]
+    finally:
+        there.close()
+        client.cluster.scale(2)
 
 
 # ---------------------------------------------------------------------- lost workers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -62,6 +64,19 @@ def test_rows_put_in_order_give_the_same_dissimilarities(d):
     both = zip(arranged.rows(10, 90), row_dissimilarities(source, layout, 10, 90), strict=True)
     for found, expected in both:
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "correlation", "mahalanobis"])
+def test_rows_that_were_sent_elsewhere_lie_on_cache_lines_again(metric):
+    X = np.random.default_rng(4).normal(size=(40, 5))
+    source = AttributeSource.of(X, metric)
+    sent: list = []
+    head = pickle.dumps(source, protocol=5, buffer_callback=sent.append)
+    assert max(len(b.raw()) for b in sent) == X.size * 4  # without the padding
+    there = pickle.loads(head, buffers=[bytes(b.raw()) for b in sent])
+    assert there.table.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(there.table, source.table)
+    assert there.fingerprint() == source.fingerprint()
 
 
 def test_the_layout_depends_on_n_k_and_seed_alone():
