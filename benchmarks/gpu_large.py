@@ -24,6 +24,7 @@ from evdist.belief import FocalSets
 from evdist.blocks.plan import Plan
 from evdist.gpu import memory
 from evdist.gpu.arrays import Graph
+from evdist.gpu.cuda_rows import MAX_FOCAL_SETS
 from evdist.gpu.data import CODES
 from evdist.gpu.fit import DeviceFit, fit_on_device
 from evdist.gpu.kept import Hosted, Recomputed, Resident, cut, keep
@@ -57,9 +58,11 @@ def focal(bounds: Bounds, blobs: Maker) -> None:
         (10, FocalSets.simple(10)),
         (10, FocalSets.pairs(10)),
         (12, FocalSets.pairs(12)),
+        (15, FocalSets.pairs(15)),
+        (16, FocalSets.pairs(16)),
     ):
         f = len(sets)
-        many = f > 64  # in torch: some sweeps tell how long one takes
+        many = f > MAX_FOCAL_SETS  # in torch: some sweeps tell how long one takes
         options = {"focal_sets": sets, "d0": 6.0, "max_iter": 8 if many else 200}
         if many:
             options["init"] = "random"

@@ -5,7 +5,7 @@
     python benchmarks/gpu_speed.py fit            10^6, 10^7, 10^8 objects from landmarks
     python benchmarks/gpu_speed.py real [folder]  covtype and MNIST, from a folder that holds
                                                   covtype.npz and mnist.npz, `X` and `y` each
-    python benchmarks/gpu_speed.py focal          10^5 objects with 12, 57 and 80 focal sets
+    python benchmarks/gpu_speed.py focal          10^5 objects with 12 to 138 focal sets
     python benchmarks/gpu_speed.py stream         dissimilarities beyond a limit of memory
     python benchmarks/gpu_speed.py workers        Dask workers against one process (distributed)
     python benchmarks/gpu_speed.py answer folder  against the CPU's answer that gpu_answer.py wrote

@@ -17,7 +17,7 @@ __all__ = ["MAX_FOCAL_SETS", "MAX_IN_REGISTERS", "MAX_REPLICATES", "CudaRows", "
 
 #: Up to this many focal sets a thread keeps its program in registers, as rows.cu has it; up to the
 #: second number in its own memory; beyond, torch does the work.
-MAX_IN_REGISTERS, MAX_FOCAL_SETS = 16, 64
+MAX_IN_REGISTERS, MAX_FOCAL_SETS = 16, 128
 #: Probabilities of a pair that a thread keeps in its own memory; more are sorted by torch.
 MAX_REPLICATES = 2048
 

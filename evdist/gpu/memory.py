@@ -12,7 +12,7 @@ import torch
 from . import kept
 from .cuda_rows import MAX_FOCAL_SETS, MAX_IN_REGISTERS
 
-__all__ = ["Choice", "Need", "Room", "choose"]
+__all__ = ["Choice", "Need", "Room", "choose", "thread_memory"]
 
 #: Bytes of a tile of dissimilarities that are sent or computed at a time.
 TILE_BYTES = 1 << 28
@@ -63,10 +63,15 @@ class Need:
         """Three times: with their table and the result; and a few numbers per object."""
         return self.n * ((3 + self.linked) * 4 * self.f + 24)
 
-    def threads(self, processors: int) -> int:
-        """The threads' own memory, where the programs of the rows are too large for registers."""
-        large = MAX_IN_REGISTERS < self.f <= MAX_FOCAL_SETS
-        return 2048 * processors * 4 * (self.f + 8) ** 2 if large else 0
+
+def thread_memory(f: int, processors: int, views: int = 1) -> int:
+    """The threads' own memory, where the programs of the rows are too large for registers.
+
+    A processor has room for 2,048 threads, each with half of S in float32, half of its factor in
+    float64, and some vectors.
+    """
+    large = (f > MAX_IN_REGISTERS or views > 1) and f <= MAX_FOCAL_SETS
+    return 2048 * processors * (6 * f * f + 80 * f) if large else 0
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class Room:
 def choose(need: Need, room: Room) -> Choice:
     """Where the dissimilarities will lie; refused, with the cure, where nothing fits."""
     free = room.device
-    held = need.masses + need.data + need.threads(room.processors)
+    held = need.masses + need.data + thread_memory(need.f, room.processors)
     if held + need.pairs <= free:
         return Choice("device")
     # Of a tile in the host's memory there are two on the device, one on its way; each has room

@@ -19,8 +19,9 @@ from torch import Tensor
 from evdist.belief import FocalSets
 from evdist.blocks.problem import Problem
 from evdist.gpu.arrays import Graph, State, on_grid, tiles, untile
-from evdist.gpu.cuda_rows import MAX_FOCAL_SETS, rows_on
+from evdist.gpu.cuda_rows import rows_on
 from evdist.gpu.intervals import WINDOW_BYTES, gaussian_posteriors, interval_targets
+from evdist.gpu.memory import thread_memory
 from evdist.gpu.sweeps import sweep
 from evdist.kernels.graph import MIN_COLOURS, PairGraph
 from evdist.kernels.intervals import ranks
@@ -165,9 +166,8 @@ def check_memory_on(device: torch.device, shape: tuple[int, int], k: int, B: int
     n, d = shape
     f = c + c * (c - 1) // 2
     pairs, masses = 8 * n * k, n * (4 * 5 * f + 24)
-    if f <= MAX_FOCAL_SETS:  # the threads' own memory
-        threads = 2048 * torch.cuda.get_device_properties(device).multi_processor_count
-        masses += threads * 4 * (f + 8) ** 2
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    masses += thread_memory(f, processors, views=2)
     band = min(n, 8 * max(MIN_BAND, 2 * k) * MIN_COLOURS)
     window = (
         8 * n * d + WINDOW_BYTES + max(WINDOW_BYTES, 4 * c * B * band) + 8 * B * c * d * (d + 1)

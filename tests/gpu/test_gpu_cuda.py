@@ -25,7 +25,8 @@ SETS = {
     "simple, c=10": FocalSets.simple(10),
     "full, c=4": FocalSets.full(4),
     "pairs, c=7": FocalSets.pairs(7),  # in a thread's own memory
-    "pairs, c=11": FocalSets.pairs(11),  # by torch
+    "pairs, c=11": FocalSets.pairs(11),
+    "pairs, c=16": FocalSets.pairs(16),  # by torch
 }
 
 

@@ -28,7 +28,7 @@ pytestmark = [
 GPU = torch.device("cuda", 0)
 N = 60_003
 FAMILIES = {"registers": FocalSets.simple(6), "own memory": FocalSets.pairs(6),
-            "torch": FocalSets.pairs(11)}  # fmt: skip
+            "torch": FocalSets.pairs(16)}  # fmt: skip
 
 
 def problem_of(sets: FocalSets) -> tuple[DeviceProblem, np.ndarray]:

@@ -23,7 +23,7 @@ from evdist.gpu.arrays import Graph
 from evdist.gpu.data import CODES
 from evdist.gpu.fit import fit_on_device
 from evdist.gpu.kept import cut, in_groups
-from evdist.gpu.memory import Choice, Need, Room, choose
+from evdist.gpu.memory import Choice, Need, Room, choose, thread_memory
 from evdist.gpu.pairs import RowPairs
 from evdist.gpu.parts import piece_sums
 from evdist.gpu.share import DeviceShare, Terms, by_colour, keep_pieces
@@ -170,10 +170,18 @@ class TestChoosing:
         ):
             choose(self.need, Room(10**9, 10**11, 132))
 
-    def test_threads_and_links_need_room_too(self):
-        few, many = (Need(10**6, 100, f, 10, 10**6) for f in (16, 57))
-        assert few.threads(132) == 0
-        assert many.threads(132) == 132 * 2048 * 4 * 65**2
+    @pytest.mark.parametrize(
+        ("f", "gigabytes"),
+        [(17, 0.50), (23, 0.98), (30, 1.68), (57, 5.92), (68, 8.40), (80, 11.59), (122, 26.24)],
+    )
+    def test_threads_get_what_was_measured_on_132_processors(self, f, gigabytes):
+        assert gigabytes * 1e9 <= thread_memory(f, 132) <= 1.1 * gigabytes * 1e9 + 4e8
+
+    def test_registers_and_torch_need_no_memory_of_threads(self):
+        assert [thread_memory(f, 132) for f in (2, 16, 129)] == [0, 0, 0]
+        assert thread_memory(16, 132, views=2) > 0
+
+    def test_links_need_room_too(self):
         assert Need(10, 5, 4, 2, 10, linked=True).masses - Need(10, 5, 4, 2, 10).masses == 160
 
     def test_the_least_of_several(self):
