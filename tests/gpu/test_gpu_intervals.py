@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 from gpu.gpu_cases import CPU, assert_on_grid, copy_of, kkt_residuals, make_state, one_sweep
-from gpu.host_kernels import COMPILER, host_modules
 
 from evdist.belief import FocalSets
 from evdist.gpu.arrays import untile
-from evdist.gpu.cuda_rows import CudaRows
 from evdist.gpu.intervals import interval_targets
 from evdist.gpu.torch_rows import TorchRows
 from evdist.kernels.graph import draw_graph
@@ -22,14 +20,6 @@ SETS = {
     "pairs, c=6": FocalSets.pairs(6, omega=False),  # in a thread's own memory
     "simple, c=10": FocalSets.simple(10),
 }
-
-
-@pytest.fixture(scope="session")
-def cuda_source(tmp_path_factory):
-    """The kernels of rows.cu, compiled for this CPU."""
-    if COMPILER is None:
-        pytest.skip("needs a C++ compiler to run the CUDA source on the CPU")
-    return CudaRows(host_modules(tmp_path_factory.mktemp("rows")))
 
 
 class TestTwoResiduals:

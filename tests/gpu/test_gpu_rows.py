@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from gpu.gpu_cases import CPU, assert_on_grid, blobs, copy_of, kkt_residuals, make_state, one_sweep
-from gpu.host_kernels import COMPILER, host_modules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
@@ -14,7 +13,6 @@ from scipy.spatial.distance import cdist
 from evdist.belief import FocalSets
 from evdist.blocks.problem import conflict_projection
 from evdist.gpu.arrays import Graph, Partners, on_grid, project, tiles, untile
-from evdist.gpu.cuda_rows import CudaRows
 from evdist.gpu.data import CODES, DeviceMetric, sample, tiles_of
 from evdist.gpu.torch_rows import TorchRows, minimise_on_simplex
 from evdist.kernels import distances as numba_distances
@@ -31,14 +29,6 @@ SETS = {
     "full, c=4": FocalSets.full(4),
     "pairs, c=5": FocalSets.pairs(5),
 }
-
-
-@pytest.fixture(scope="session")
-def cuda_source(tmp_path_factory):
-    """The kernels of rows.cu, compiled for this CPU."""
-    if COMPILER is None:
-        pytest.skip("needs a C++ compiler to run the CUDA source on the CPU")
-    return CudaRows(host_modules(tmp_path_factory.mktemp("rows")))
 
 
 class TestArrays:
