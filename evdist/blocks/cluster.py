@@ -6,10 +6,9 @@ are its dependencies), updates its own rows and returns those that moved. So a s
 n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
 (steps x workers) tasks.
 
-A share is changed in place, so its tasks must run once, in order, on their worker: they are
-pinned to it and count their steps. When a worker is lost, or a task finds its share out of step,
-all workers go back to the last restore point and do the sweeps since then again: same bits. Those
-who join get their share at the next restore point.
+What a worker keeps and does is in `shares.py`. When a worker is lost, or a task finds its share out
+of step, all workers go back to the last restore point and do the sweeps since then again: same
+bits. Those who join get their share at the next restore point.
 
 What a share is made of, and whether a CPU or a GPU updates it, is the problem's business: nothing
 here needs more than NumPy and Dask.
@@ -18,216 +17,28 @@ here needs more than NumPy and Dask.
 from __future__ import annotations
 
 import math
-import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.blocks import shares as tasks
 from evdist.blocks.plan import whole_cycles
-from evdist.blocks.steps import tell_step
+from evdist.blocks.shares import OutOfStepError, Shared
+from evdist.blocks.tasks import ATTEMPTS, LOOK, WorkersLostError, library
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = [
-    "ClusterExecutor",
-    "Share",
-    "Shared",
-    "WorkersLostError",
-    "run_on_workers",
-    "smallest_worker",
-]
+__all__ = ["ClusterExecutor"]
 
-#: Rows that moved in a step, as (worker, positions, masses) of each worker.
-Patch = list[tuple[str, NDArray[np.uint32], NDArray[np.float32]]]
 #: Patches of at most this many workers are dependencies of one task; more are bundled first.
 _FAN_IN = 16
-#: Seconds between looks at the list of workers while a sweep runs.
-_LOOK = 2.0
-_ATTEMPTS = 10
 
 
-class WorkersLostError(RuntimeError):
-    """No worker is left, or workers are lost faster than sweeps are done."""
-
-
-class _OutOfStepError(RuntimeError):
-    """A task met a share that is not where it should be."""
-
-
-class Share(Protocol):
-    """All masses, and what one worker needs to update its own pieces."""
-
-    def update(self, step: int, rest: float) -> tuple[NDArray[np.uint32], NDArray[np.float32], int]:
-        """Minimise over the own rows of a step; those that moved, their masses, how many it has."""
-        ...
-
-    def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
-        """Take over the masses (p, f) of rows (p,) that another worker has updated."""
-        ...
-
-    def changes(self) -> dict[int, float]:
-        """What the last updates of the rows of each own piece brought."""
-        ...
-
-    def objective(self) -> dict[int, tuple[float, float]]:
-        """(stress, penalty) summed over the rows of each own piece."""
-        ...
-
-    def masses(self, lo: int, hi: int) -> NDArray[np.float32]: ...
-
-
-class Shared(Protocol):
-    """A problem that workers can share; it is sent to each of them."""
-
-    @property
-    def kin(self) -> Callable[[], Hashable] | None:
-        """Asked on every worker: those who answer the same are numbered, and get equal shares.
-
-        None where nobody needs a number; then shares are in proportion to threads.
-        """
-        ...
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def plan(self) -> Any:
-        """A `Plan`: its pieces are what is shared out."""
-        ...
-
-    def share(self, mass: NDArray, pieces: Sequence[int], threads: int, number: int) -> Share: ...
-
-
-def _distributed() -> Any:
-    """The library of the client. Whoever has one has loaded it; nobody else pays for it."""
-    return sys.modules["distributed"]
-
-
-@dataclass
-class _Held:
-    """What one worker process keeps for one fit."""
-
-    worker: str
-    share: Share
-    steps: int
-    step: int = 0
-
-
-#: Fits of this worker process, by token. An out-dated one is dropped when the next is installed.
-_HELD: dict[str, _Held] = {}
-
-
-# ---------------------------------------------------------------------- tasks
-def _kin(problem: Shared) -> Hashable:
-    return problem.kin and problem.kin()
-
-
-def _install(
-    token: str, job: str, problem: Shared, mass: NDArray, pieces: Sequence[int], number: int
-) -> int:
-    """Make the share of this worker: its pieces, and its number among its kin."""
-    _forget(job)
-    worker = _distributed().get_worker()
-    share = problem.share(mass, pieces, worker.state.nthreads, number)
-    _HELD[token] = _Held(worker.address, share, len(problem.plan.steps))
-    return len(pieces)
-
-
-def _step(
-    token: str, number: int, step: int, rest: float, patches: Sequence[Patch], after: Any
-) -> Patch:
-    """Take over the rows of the last step, then update this worker's rows of this step."""
-    held = _held(token, number)
-    _apply(held, patches)
-    rows, mass, count = held.share.update(step, rest)
-    held.step += 1
-    tell_step(step + 1, held.steps, count)
-    return [(held.worker, rows, mass)]
-
-
-def _changes(token: str, number: int, after: Any) -> dict[int, float]:
-    """Change of the objective that each of the worker's pieces brought in the sweep."""
-    return _held(token, number).share.changes()
-
-
-def _objective(token: str, number: int, patches: Sequence[Patch]) -> dict[int, tuple[float, float]]:
-    """(stress, penalty) of each of the worker's pieces."""
-    held = _held(token, number)
-    _apply(held, patches)
-    return held.share.objective()
-
-
-def _masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) -> NDArray:
-    held = _held(token, number)
-    _apply(held, patches)
-    return held.share.masses(lo, hi)
-
-
-def _bundle(patches: Sequence[Patch]) -> Patch:
-    return [piece for patch in patches for piece in patch]
-
-
-def _held(token: str, number: int) -> _Held:
-    held = _HELD.get(token)
-    if held is None or held.step != number:
-        raise _OutOfStepError(f"share at step {held and held.step}, task is for {number}")
-    return held
-
-
-def _apply(held: _Held, patches: Sequence[Patch]) -> None:
-    for patch in patches:
-        for worker, rows, mass in patch:
-            if worker != held.worker:
-                held.share.patch(rows, mass)
-
-
-def _forget(job: str) -> None:
-    for token in [t for t in _HELD if t.startswith(job)]:
-        del _HELD[token]
-
-
-def smallest_worker(client: Client) -> tuple[int, int]:
-    """How many workers there are, and the memory limit of the smallest, in bytes."""
-    if "distributed" not in sys.modules or not isinstance(client, _distributed().Client):
-        raise TypeError(
-            f"client must be a distributed.Client, got {type(client).__name__}. For a cluster "
-            "pass distributed.Client(cluster)."
-        )
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    limits = [w["memory_limit"] for w in workers if w.get("memory_limit")]
-    return max(len(workers), 1), min(limits, default=2**62)
-
-
-def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:
-    """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once.
-
-    Scattered data is gone with its worker, and who waits for it waits for ever: when a worker is
-    lost meanwhile, everything that is not done is sent out again.
-    """
-    dask = _distributed()
-    for _ in range(_ATTEMPTS):
-        there = set(client.nthreads())
-        sent = client.scatter(list(shared), broadcast=True, hash=False)
-        jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
-        while True:
-            try:
-                with client.as_current():
-                    dask.wait(jobs, timeout=_LOOK)
-                return client.gather(jobs)
-            except TimeoutError:
-                if not there <= set(client.nthreads()):
-                    client.cancel(jobs, force=True)
-                    break
-    raise WorkersLostError("Workers are lost faster than they can do anything.")
-
-
-# ---------------------------------------------------------------------- driver
 class ClusterExecutor:
     """Runs the sweeps of one problem on the workers of `client`; same interface as LocalExecutor.
 
@@ -254,7 +65,7 @@ class ClusterExecutor:
     # -- placing the work
     def _install(self) -> None:
         """Hand every worker its pieces and the masses of the restore point."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             workers = self._workers()
             equal = self.problem.kin is not None
             shares = _shares(self.problem, [1 if equal else t for t in workers.values()])
@@ -270,11 +81,10 @@ class ClusterExecutor:
             if numbers is None:
                 continue
             jobs = [
-                self._submit(
-                    _install, self._token, self._job, problem, mass, pieces, numbers[w], worker=w
-                )
+                self._submit(tasks.install, self._token, self._job, problem, mass, pieces,
+                             numbers[w], worker=w)
                 for w, pieces in self._owners.items()
-            ]
+            ]  # fmt: skip
             if self._finished(jobs):
                 return
         raise WorkersLostError("Workers are lost faster than they can be set up.")
@@ -283,7 +93,7 @@ class ClusterExecutor:
         """The number of each worker among its kin; None when one was lost meanwhile."""
         if self.problem.kin is None:
             return dict.fromkeys(self._owners, 0)
-        jobs = [self._submit(_kin, problem, worker=w) for w in self._owners]
+        jobs = [self._submit(tasks.kin, problem, worker=w) for w in self._owners]
         if not self._finished(jobs):
             return None
         seen: Counter[Hashable] = Counter()
@@ -300,20 +110,20 @@ class ClusterExecutor:
     def _submit(self, task: Any, *args: Any, worker: str) -> Future:
         return self._client.submit(
             task, *args, workers=[worker], allow_other_workers=False, pure=False,
-            key=f"evdist-{task.__name__.strip('_')}-{uuid.uuid4().hex[:12]}",
+            key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
         )  # fmt: skip
 
     def _finished(self, jobs: list[Future]) -> bool:
         """Wait for all; False when a worker was lost or a share was out of step."""
-        dask = _distributed()
+        dask = library()
         while True:
             try:
                 with self._client.as_current():  # it need not be the process's only one
-                    done = dask.wait(jobs, timeout=_LOOK)
+                    done = dask.wait(jobs, timeout=LOOK)
                 for job in done.done:
                     if job.status != "finished":
                         error = job.exception() if job.status == "error" else None
-                        gone = (_OutOfStepError, dask.KilledWorker)
+                        gone = (OutOfStepError, dask.KilledWorker)
                         if error is None or isinstance(error, gone):
                             return False
                         raise error
@@ -327,7 +137,7 @@ class ClusterExecutor:
 
     def _recovering(self, attempt: Any) -> Any:
         """Call `attempt` until it succeeds, going back to the restore point in between."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             result = attempt()
             if result is not None:
                 return result
@@ -337,7 +147,7 @@ class ClusterExecutor:
     def _restore(self) -> None:
         """Go back to the restore point and do the sweeps since then again."""
         again = self._since
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             self._install()
             self._since = []
             if all(self._sweep_once(rest) is not None for rest in again):
@@ -349,23 +159,15 @@ class ClusterExecutor:
         for step in range(len(self.problem.plan.steps)):
             patches = self._patches
             results = {
-                w: self._submit(
-                    _step,
-                    self._token,
-                    self._number,
-                    step,
-                    rest,
-                    patches,
-                    self._last.get(w),
-                    worker=w,
-                )
+                w: self._submit(tasks.step, self._token, self._number, step, rest, patches,
+                                self._last.get(w), worker=w)
                 for w in self._owners
-            }
+            }  # fmt: skip
             self._last = results
             self._patches = self._bundled(list(results.values()))
             self._number += 1
         sums = [
-            self._submit(_changes, self._token, self._number, self._last[w], worker=w)
+            self._submit(tasks.changes, self._token, self._number, self._last[w], worker=w)
             for w in self._owners
         ]
         if not self._finished(sums):
@@ -380,7 +182,7 @@ class ClusterExecutor:
         """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
         while len(patches) > _FAN_IN:
             groups = [patches[i : i + _FAN_IN] for i in range(0, len(patches), _FAN_IN)]
-            patches = [self._client.submit(_bundle, g, pure=False) for g in groups]
+            patches = [self._client.submit(tasks.bundle, g, pure=False) for g in groups]
         return patches
 
     def sweep(self, rest: float = 0.0) -> float:
@@ -401,7 +203,7 @@ class ClusterExecutor:
 
         def attempt() -> tuple[float, float] | None:
             jobs = [
-                self._submit(_objective, self._token, self._number, self._patches, worker=w)
+                self._submit(tasks.objective, self._token, self._number, self._patches, worker=w)
                 for w in self._owners
             ]
             if not self._finished(jobs):
@@ -420,7 +222,9 @@ class ClusterExecutor:
         def attempt() -> NDArray[np.float32] | None:
             cuts = np.linspace(0, self.problem.n, len(self._owners) + 1).astype(int).tolist()
             jobs = [
-                self._submit(_masses, self._token, self._number, self._patches, lo, hi, worker=w)
+                self._submit(
+                    tasks.masses, self._token, self._number, self._patches, lo, hi, worker=w
+                )
                 for w, lo, hi in zip(self._owners, cuts[:-1], cuts[1:], strict=True)
             ]
             return np.concatenate(self._client.gather(jobs)) if self._finished(jobs) else None
@@ -430,7 +234,7 @@ class ClusterExecutor:
     def close(self) -> None:
         """Free the workers' memory."""
         self._patches, self._last = [], {}
-        self._client.run(_forget, self._job, on_error="ignore")
+        self._client.run(tasks.forget, self._job, on_error="ignore")
 
 
 def _shares(problem: Shared, threads: Sequence[int]) -> list[list[int]]:

@@ -7,7 +7,7 @@ that the scheduler can make it again; a task whose worker was lost is run anew b
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +16,57 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["map_tasks"]
+__all__ = ["ATTEMPTS", "LOOK", "WorkersLostError"]
+__all__ += ["library", "map_tasks", "run_on_workers", "smallest_worker"]
 
+#: Seconds between looks at the list of workers while tasks run, and how often all is tried.
+LOOK, ATTEMPTS = 2.0, 10
 #: Bytes of the table in one message: Dask warns of larger ones.
 _PART_BYTES = 4 << 20
+
+
+class WorkersLostError(RuntimeError):
+    """No worker is left, or workers are lost faster than sweeps are done."""
+
+
+def library() -> Any:
+    """The library of the client. Whoever has one has loaded it; nobody else pays for it."""
+    return sys.modules["distributed"]
+
+
+def smallest_worker(client: Client) -> tuple[int, int]:
+    """How many workers there are, and the memory limit of the smallest, in bytes."""
+    if "distributed" not in sys.modules or not isinstance(client, library().Client):
+        raise TypeError(
+            f"client must be a distributed.Client, got {type(client).__name__}. For a cluster "
+            "pass distributed.Client(cluster)."
+        )
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    limits = [w["memory_limit"] for w in workers if w.get("memory_limit")]
+    return max(len(workers), 1), min(limits, default=2**62)
+
+
+def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:
+    """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once.
+
+    Scattered data is gone with its worker, and who waits for it waits for ever: when a worker is
+    lost meanwhile, everything that is not done is sent out again.
+    """
+    dask = library()
+    for _ in range(ATTEMPTS):
+        there = set(client.nthreads())
+        sent = client.scatter(list(shared), broadcast=True, hash=False)
+        jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
+        while True:
+            try:
+                with client.as_current():
+                    dask.wait(jobs, timeout=LOOK)
+                return client.gather(jobs)
+            except TimeoutError:
+                if not there <= set(client.nthreads()):
+                    client.cancel(jobs, force=True)
+                    break
+    raise WorkersLostError("Workers are lost faster than they can do anything.")
 
 
 def map_tasks(
@@ -40,9 +87,8 @@ def map_tasks(
     ]
     whole = client.submit(_join, parts, pure=False)
     jobs = [client.submit(_run, task, whole, item, pure=False, retries=3) for item in items]
-    # Whoever has a client has loaded its library; nobody else pays for it.
     with client.as_current():  # it need not be the process's only one
-        done = sys.modules["distributed"].as_completed(jobs)
+        done = library().as_completed(jobs)
     for job in done:
         yield job.result()
 

@@ -29,8 +29,8 @@ import psutil
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, mutual_neighbour_pairs
-from evdist.blocks.cluster import smallest_worker
 from evdist.blocks.problem import Pairs, Plan, Problem
+from evdist.blocks.tasks import smallest_worker
 from evdist.kernels.graph import MIN_COLOURS
 from evdist.kernels.intervals import interval_rows, mark_live, ranks
 from evdist.kernels.sweep import Block, assign_rows, project_rows

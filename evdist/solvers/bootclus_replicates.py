@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.cluster import smallest_worker
-from evdist.blocks.tasks import map_tasks
+from evdist.blocks.tasks import map_tasks, smallest_worker
 from evdist.kernels.intervals import gaussian_replicates
 from evdist.mixture import Parameters, fit_em_many
 from evdist.mixture.covariance import Spread

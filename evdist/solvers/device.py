@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evdist.blocks.cluster import smallest_worker
+from evdist.blocks.tasks import smallest_worker
 from evdist.gpu.memory import Need
 from evdist.solvers.device_pairs import DevicePairs
 from evdist.solvers.device_sites import DeviceSite, DeviceWorkers

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evdist.blocks.cluster import ClusterExecutor, run_on_workers
+from evdist.blocks.cluster import ClusterExecutor
 from evdist.blocks.problem import Problem
+from evdist.blocks.tasks import run_on_workers
 from evdist.gpu.memory import Choice, Need, Room, choose
 from evdist.gpu.pairs import BlockPairs, RowPairs
 from evdist.gpu.share import DeviceProblem, DeviceShare, device_here

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.cluster import WorkersLostError, smallest_worker
+from evdist.blocks.tasks import WorkersLostError, smallest_worker
 from evdist.solvers.ecm import Model, Sums
 
 __all__ = ["BLOCK", "ClusterRows", "LocalRows"]

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 
 from evdist.belief import FocalSets
-from evdist.blocks.cluster import smallest_worker
+from evdist.blocks.tasks import smallest_worker
 from evdist.kernels.vector import padded_width
 from evdist.solvers.evclus import Settings
 from evdist.sources import PairList, Source

@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.cluster import ClusterExecutor, run_on_workers
+from evdist.blocks.cluster import ClusterExecutor
 from evdist.blocks.local import LocalExecutor
 from evdist.blocks.problem import MemoryPairs, Pairs, Problem
+from evdist.blocks.tasks import run_on_workers
 from evdist.kernels.distances import transform
 from evdist.kernels.sweep import Block
 from evdist.solvers.irqp import Executor

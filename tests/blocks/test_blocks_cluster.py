@@ -16,8 +16,10 @@ from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
 from evdist.blocks import plan as plan_module
-from evdist.blocks.cluster import _HELD, ClusterExecutor, _shares, run_on_workers, smallest_worker
+from evdist.blocks.cluster import ClusterExecutor, _shares
 from evdist.blocks.local import LocalExecutor
+from evdist.blocks.shares import _HELD
+from evdist.blocks.tasks import run_on_workers, smallest_worker
 from evdist.constraints import random_links
 from evdist.solvers import memory
 from evdist.solvers.irqp import Progress
