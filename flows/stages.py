@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 from prefect import task
 from prefect.artifacts import (
-    create_image_artifact,
-    create_markdown_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
@@ -23,11 +21,9 @@ from prefect.logging.handlers import APILogHandler
 
 from evdist.config import Cluster, ConfigError, JobConfig
 from evdist.jobs import JobCancelled, JobError, JobFolder, JobResult, run
-from evdist.plot import sizes, to_png
-from evdist.report.facts import in_words
-from evdist.solvers.irqp import Progress
+from evdist.solvers.news import Progress
 
-__all__ = ["enter_stages", "publish", "reachable", "stage"]
+__all__ = ["enter_stages", "reachable", "stage"]
 
 #: Seconds between two updates of an artifact.
 _SECONDS = 2.0
@@ -72,16 +68,16 @@ def _may_pass(task: Any, task_run: Any, state: Any) -> bool:
 )
 def stage(config: JobConfig, name: str) -> str:
     """Enter one stage; what was done before is not done again. The result is the job folder."""
-    with _logged():
-        return run(config, through=name, listen=(Artifacts(config, name),)).folder.url
+    return run(config, through=name, listen=(Artifacts(config, name),)).folder.url
 
 
 def enter_stages(config: JobConfig, names: tuple[str, ...]) -> JobResult:
     """All stages, one after the other; the last one's folder."""
-    for name in names:
-        stage(config, name)
+    with _logged():
+        for name in names:
+            stage(config, name)
     result = JobResult(JobFolder.open(config.folder))
-    publish(result)
+    import_module("flows.answer").publish(result)  # what draws is loaded when there is an answer
     return result
 
 
@@ -107,10 +103,10 @@ class Artifacts:
         self._when = 0.0
         self._began = time.monotonic()
         self._rows: list[dict[str, Any]] = []
-        self._last: Progress | None = None
 
     def __call__(self, news: Progress) -> None:
-        self._last = news
+        if not news.max_sweeps:
+            return  # a stage that counts nothing is over soon
         if news.objective == news.objective:  # not NaN
             self._rows.append(
                 {
@@ -128,7 +124,7 @@ class Artifacts:
         if news.seconds_left == news.seconds_left:
             past = time.monotonic() - self._began
             return 100.0 * past / max(past + news.seconds_left, 1e-9)
-        return 100.0 * news.sweep / news.max_sweeps if news.max_sweeps else 0.0
+        return 100.0 * news.sweep / news.max_sweeps
 
     def _show(self, percent: float) -> None:
         self._when = time.monotonic()
@@ -145,19 +141,3 @@ class Artifacts:
         """The stage is over."""
         if self._bar is not None or self._rows:
             self._show(100.0)
-
-
-def publish(result: JobResult) -> None:
-    """The answer as artifacts: words, a table of clusters, a picture."""
-    metrics, key = result.metrics, result.folder.id
-    partition = result.partition
-    create_markdown_artifact(
-        f"## {key}\n\n{in_words(partition.summary())}\n\n"
-        f"Report: `{result.report}`\n\nMasses: `{result.folder.path('masses.zarr')}`\n",
-        key=f"answer-{key}",
-    )
-    rows = [{"cluster": k + 1, **row} for k, row in enumerate(metrics["clusters"])]
-    create_table_artifact(rows, key=f"clusters-{key}")
-    # Inside the artifact: whoever may see it need not have access to the storage.
-    picture = b64encode(to_png(sizes(partition))).decode("ascii")
-    create_image_artifact(f"data:image/png;base64,{picture}", key=f"sizes-{key}")

@@ -79,6 +79,8 @@ LATE = {
     ("evdist.config.model", "evdist.combine"),  # scikit-learn, for one task's signature
     ("evdist.jobs.loading", "evdist.constraints"),  # compiled code, where there are links
     ("evdist.jobs.pipeline", "evdist.monitor.scheduler"),  # Dask's dashboard
+    ("evdist.stores.tables", "evdist.stores.frames"),  # pandas
+    ("flows.stages", "flows.answer"),  # matplotlib
 }
 
 

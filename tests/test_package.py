@@ -64,6 +64,14 @@ def test_public_names_need_no_optional_package(root: Path) -> None:
     assert not {"torch", "prefect", "distributed"} & modules_after(code, root)
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("code", ["from evdist import Client", "import flows.cluster"])
+def test_whoever_only_submits_or_schedules_does_not_wait_for_what_computes(
+    root: Path, code: str
+) -> None:
+    assert not (HEAVY - {"numpy", "zarr", "prefect"}) & modules_after(code, root)
+
+
 @pytest.mark.parametrize("name", sorted(evdist._PUBLIC))
 def test_each_public_name_can_be_had(name: str) -> None:
     home = importlib.import_module(evdist._PUBLIC[name])

@@ -55,7 +55,7 @@ class Background:
                 return
             if process.poll() is not None:
                 raise JobError(f"The process of job {folder.id} ended before it began to work.")
-            time.sleep(0.05)
+            time.sleep(0.02)
         raise JobError(f"The process of job {folder.id} did not begin within {_PATIENCE:.0f} s.")
 
     def state(self, folder: JobFolder) -> JobState:

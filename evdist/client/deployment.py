@@ -30,6 +30,8 @@ _STATES = {
 }
 #: A run writes news every two seconds; without any for so long it is taken for dead.
 LOST_SECONDS = 60.0
+#: With news no older than this it runs: the server need not be asked, several times a second.
+FRESH_SECONDS = 6.0
 _LOG_LINES = 200  # the server gives no more at once
 
 
@@ -86,9 +88,11 @@ class Deployment:
                 raise JobError(f"Prefect refused the job: {_said(error)}") from error
 
     def state(self, folder: JobFolder) -> JobState:
-        """As the last flow run says; a finished folder is finished whatever Prefect says."""
+        """As the folder says when it is finished or has fresh news; else as the last flow run."""
         if folder.state is JobState.DONE:
             return JobState.DONE
+        if folder.state is JobState.RUNNING and abs(_age(folder)) < FRESH_SECONDS:
+            return JobState.RUNNING
         with self._client() as client:
             runs = self._runs(client, folder)
         if not runs or runs[0].state is None:
@@ -158,7 +162,10 @@ class _Connected:
         try:
             self._client = get_client(sync_client=True)
             self._client.__enter__()
-            self._client.api_healthcheck()
+            away = self._client.api_healthcheck()
+            if away is not None:
+                self._client.__exit__(None, None, None)
+                raise away
         except Exception as error:
             self._settings.__exit__(None, None, None)
             raise JobError(f"No Prefect server answers at {self._api_url}: {error}") from error
@@ -173,9 +180,13 @@ def _is_lost(run: Any, folder: JobFolder) -> bool:
     """Whether a run says it works but gives no sign of life: its process and its worker died."""
     if run.state.type.value not in ("RUNNING", "CANCELLING"):
         return False
-    told = (folder.progress() or {}).get("updated", 0.0)
     began = run.start_time.timestamp() if run.start_time else time.time()
-    return time.time() - max(told, began) > LOST_SECONDS
+    return min(_age(folder), time.time() - began) > LOST_SECONDS
+
+
+def _age(folder: JobFolder) -> float:
+    """Seconds since the last news of a run, by its own clock."""
+    return time.time() - (folder.progress() or {}).get("updated", 0.0)
 
 
 def _tag(folder: JobFolder) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -38,8 +37,7 @@ class CredalClusterer(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
     def _table(self, X: Any, **check: Any) -> NDArray:
         """X (array, frame, lazy array or path) as finite numbers, (n, d) float32 or float64."""
         X = load(X)
-        if isinstance(X, pd.DataFrame):
-            refuse_text(X, "X")
+        refuse_text(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **check)
         refuse_bad_values(X)
         return X

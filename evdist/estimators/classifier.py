@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -43,8 +42,7 @@ class EvidentialClassifier(SavedModel, SweepCallbacks, ClassifierMixin, BaseEsti
     def _table(self, X: Any, **check: Any) -> NDArray[np.float64]:
         """X (array, frame, lazy array or path) as finite numbers, (n, d)."""
         X = load(X)
-        if isinstance(X, pd.DataFrame):
-            refuse_text(X, "X")
+        refuse_text(X)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **check)
         refuse_bad_values(X)
         return X

@@ -23,8 +23,9 @@ from evdist.sources import (
 )
 from evdist.stores.tables import (
     array_pieces,
+    frames,
+    is_frame,
     read_table,
-    refuse_text,
     rows_at_once,
     table_pieces,
 )
@@ -147,6 +148,12 @@ def _listed_pairs(X: Any) -> PairList:
         )
     i, j = ids.astype(np.int64).T
     return pair_list(i, j, table[:, 2], int(ids.max()) + 1)
+
+
+def refuse_text(X: Any) -> None:
+    """Refuse a frame with a column of anything but numbers."""
+    if is_frame(X):
+        frames().refuse_text(X, "X")
 
 
 def refuse_bad_values(X: NDArray) -> None:

@@ -5,12 +5,15 @@ Nothing is dropped or filled in: what cannot be used is refused, what is odd is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.blocks.threads import thread_count
 from evdist.stores.dataset import Dataset
 
 __all__ = ["Finding", "check_data", "check_values"]
@@ -55,17 +58,15 @@ def check_data(
             "fewer clusters, or bring more objects."
         )
     low, high = np.full(data.d, np.inf), np.full(data.d, -np.inf)
-    mean, square, seen = np.zeros(data.d), np.zeros(data.d), 0
+    mean, square = np.zeros(data.d), np.zeros(data.d)
     marks = np.empty(data.n, np.uint64)
-    for first, block in data.blocks():
-        _refuse_bad(data, block, first)
-        rows = block.astype(np.float64, copy=False)
-        low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
-        with np.errstate(over="ignore", invalid="ignore"):  # told below
-            mean, square, seen = _merged(mean, square, seen, rows)
-        marks[first : first + len(block)] = _marks(block)
-        if tell is not None:
-            tell(first + len(block))
+    with _looks(data) as looks, np.errstate(over="ignore", invalid="ignore"):  # told below
+        for (first, last), look in zip(data.chunks, looks, strict=True):
+            low, high = np.minimum(low, look.low), np.maximum(high, look.high)
+            mean, square = _merged(mean, square, first, look)
+            marks[first:last] = look.marks
+            if tell is not None:
+                tell(last)
     huge = np.flatnonzero(~np.isfinite(square))
     if len(huge):
         raise ValueError(
@@ -99,23 +100,55 @@ def _refuse_bad(data: Dataset, block: NDArray, first: int) -> None:
         )
 
 
-def _merged(
-    mean: NDArray, square: NDArray, seen: int, rows: NDArray
-) -> tuple[NDArray, NDArray, int]:
+@dataclass(frozen=True)
+class _Look:
+    """What some rows tell: of each column the range, the mean and the squared deviations from it,
+    of each row a mark."""
+
+    count: int
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    square: NDArray[np.float64]
+    marks: NDArray[np.uint64]
+
+
+@contextmanager
+def _looks(data: Dataset) -> Iterator[Iterator[_Look]]:
+    """Looks at the chunks in their order, taken on all cores; who leaves early waits for none."""
+    pool = ThreadPoolExecutor(thread_count(None))
+    try:
+        yield pool.map(lambda bounds: _look(data, data.read(*bounds), bounds[0]), data.chunks)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _look(data: Dataset, block: NDArray, first: int) -> _Look:
+    columns = np.ascontiguousarray(block.T, dtype=np.float64)  # sums along a row of memory: faster
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = columns.min(axis=1), columns.max(axis=1)
+        if not np.isfinite([low, high]).all():  # both hand on a NaN
+            _refuse_bad(data, block, first)
+        marks = _marks(columns)
+        mean = columns.mean(axis=1)
+        columns -= mean[:, None]
+        square = np.einsum("ij,ij->i", columns, columns)
+    return _Look(len(block), low, high, mean, square, marks)
+
+
+def _merged(mean: NDArray, square: NDArray, seen: int, look: _Look) -> tuple[NDArray, NDArray]:
     """Means and sums of squared deviations of two groups together (Chan et al. 1979)."""
-    count = len(rows)
-    here = rows.mean(axis=0)
-    delta, total = here - mean, seen + count
-    square = square + ((rows - here) ** 2).sum(axis=0) + delta**2 * (seen * count / total)
-    return mean + delta * (count / total), square, total
+    delta, total = look.mean - mean, seen + look.count
+    square = square + look.square + delta**2 * (seen * look.count / total)
+    return mean + delta * (look.count / total), square
 
 
-def _marks(block: NDArray) -> NDArray[np.uint64]:
-    """A 64-bit number for each row: equal rows have equal ones."""
-    bits = np.ascontiguousarray(block.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
-    mark = np.full(len(block), 0x9E3779B97F4A7C15, np.uint64)
-    for column in bits.T:
-        mark = (mark ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+def _marks(columns: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """A 64-bit number for each row of a table given by its columns: equal rows, equal numbers."""
+    mark = np.full(columns.shape[1], 0x9E3779B97F4A7C15, np.uint64)
+    for column in columns:
+        mark ^= (column + 0.0).view(np.uint64)  # -0.0 is 0.0
+        mark *= np.uint64(0xBF58476D1CE4E5B9)
         mark ^= mark >> np.uint64(29)
     return mark
 

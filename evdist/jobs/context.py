@@ -21,7 +21,7 @@ from evdist.config.algorithms import Algorithm, algorithm
 from evdist.jobs.folder import JobFolder, Stage
 from evdist.jobs.scale import Scale
 from evdist.jobs.watch import Watch, logger
-from evdist.partition import CredalPartition
+from evdist.partition import CredalPartition, Summary
 from evdist.solvers.news import Progress
 from evdist.stores.dataset import Dataset
 from evdist.stores.fingerprints import fingerprint
@@ -31,12 +31,17 @@ __all__ = ["Job", "StageWork", "enter_all"]
 
 @dataclass
 class Job:
-    """A run: where it writes, what it was asked for, who listens, and the Dask client if any."""
+    """A run: where it writes, what it was asked for, who listens, and how it comes to Dask."""
 
     folder: JobFolder
     config: JobConfig
     watch: Watch
-    client: Any = None
+    connect: Callable[[], Any]
+
+    @cached_property
+    def client(self) -> Any:
+        """The Dask client, None for threads of this process; there once a stage asks for it."""
+        return self.connect()
 
     @property
     def algorithm(self) -> Algorithm:
@@ -62,9 +67,19 @@ class Job:
         return rows if self.scale is None else self.scale(rows)
 
     @cached_property
+    def model(self) -> Any:
+        """The fitted estimator, once it is there: that of this run, or loaded; None without one."""
+        return self.algorithm.cls.load(self.folder.url) if self.folder.has("model.json") else None
+
+    @cached_property
     def partition(self) -> CredalPartition:
-        """The answer, once it is there."""
+        """The answer, once it is there: that of this run, or loaded."""
         return CredalPartition.load(self.folder.path("masses.zarr")).in_memory()
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The answer in numbers."""
+        return self.partition.summary()
 
     def tell(self, stage: str, done: int = 0, of: int = 0, unit: str = "row") -> None:
         self.watch(Progress(stage, done, of, unit=unit))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -84,20 +88,32 @@ def fit(job: Job) -> dict[str, Any]:
     given: dict[str, Any] = links(job)
     if job.data.weight is not None:
         given["sample_weight"] = job.data.weight
-    if job.client is not None and job.algorithm.fit_takes("client"):
+    if job.algorithm.fit_takes("client") and job.client is not None:
         given["client"] = job.client
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as heard, _loading("evdist.jobs.results"):
         warnings.simplefilter("always")
         model.fit(job.X, **given)
     told = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
     for sentence in dict.fromkeys(told):
         logger.warning("%s", sentence)
     keep_model(job.folder, model)
+    job.model, job.partition = model, model.credal_partition_  # the stages after need not load them
     return {
         "warnings": list(dict.fromkeys(told)),
         "fitted": fitted(model),
         "files": ["model.json", "masses.zarr/zarr.json"],
     }
+
+
+@contextmanager
+def _loading(module: str) -> Iterator[None]:
+    """What the next stage needs (matplotlib above all) is loaded while compiled code computes."""
+    thread = threading.Thread(target=import_module, args=(module,), name="evdist-loading")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def keep_model(folder: JobFolder, model: Any) -> None:

@@ -25,7 +25,7 @@ from evdist.stores.dataset import (
 )
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import address, exists, join
-from evdist.stores.tables import column_names, frame_pieces
+from evdist.stores.tables import column_names, frames
 
 __all__ = ["links", "load", "source_stamp", "validate"]
 
@@ -135,7 +135,7 @@ def _linked(url: str) -> Iterator[tuple[int, int, str]]:
             f"{', '.join(there or ['no names'])}."
         )
     row = 0
-    for frame in frame_pieces(url, wanted):
+    for frame in frames().pieces(url, wanted):
         for i, j, link in frame.itertuples(index=False):
             if link not in ("must", "cannot"):
                 raise ValueError(

@@ -6,7 +6,7 @@ import errno
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
@@ -117,11 +117,16 @@ def run(
         folder.held(),
         watched(folder, listen) as watch,
         _outcome(folder, watch, finished=last == len(names) - 1),
-        _dask(wanted.cluster, client) as dask,
+        ExitStack() as opened,
     ):
-        if dask is not None:
-            watch.also(Publisher(dask, folder.id))
-        enter_all(Job(folder, wanted, watch, dask), stages[: last + 1])
+
+        def connect() -> Any:
+            dask = opened.enter_context(_dask(wanted.cluster, client))
+            if dask is not None:
+                watch.also(Publisher(dask, folder.id))
+            return dask
+
+        enter_all(Job(folder, wanted, watch, connect), stages[: last + 1])
     return JobResult(folder)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import fsspec
@@ -12,9 +15,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
+from evdist.belief import FocalSets
 from evdist.jobs.context import Job
 from evdist.jobs.folder import Stage
-from evdist.partition import CredalPartition
+from evdist.partition import CredalPartition, views
+from evdist.partition.rows import gather_rows
 from evdist.report import render_report
 from evdist.stores.encoding import reading
 from evdist.stores.paths import read_bytes, replace_bytes
@@ -29,15 +34,15 @@ def summarise(job: Job) -> dict[str, Any]:
     """metrics.json: the answer in numbers; objects.parquet: one row per object."""
     job.tell("summarise")
     with reading(job.folder.path("masses.zarr"), "Remove it and run the job again."):
-        partition = job.partition
-        metrics = summary(job, partition)
+        metrics = numbers(job)
     replace_bytes(job.folder.path("metrics.json"), json.dumps(metrics, indent=1).encode())
-    write_objects(job.folder.path("objects.parquet"), partition)
+    write_objects(job.folder.path("objects.parquet"), job.partition)
     return {"files": ["metrics.json", "objects.parquet"]}
 
 
-def summary(job: Job, partition: CredalPartition) -> dict[str, Any]:
-    found = partition.summary()
+def numbers(job: Job) -> dict[str, Any]:
+    """What metrics.json says."""
+    found = job.summary
     stages = job.folder.stages
     metrics: dict[str, Any] = {
         "job": job.folder.id,
@@ -62,7 +67,7 @@ def summary(job: Job, partition: CredalPartition) -> dict[str, Any]:
     label = job.data.label if "load" in stages else None
     if label is not None and len(label) == found.n_objects:
         known = label >= 0
-        labels = np.asarray(partition.labels())
+        labels = np.asarray(job.partition.labels())
         metrics["adjusted_rand_index"] = float(adjusted_rand_score(label[known], labels[known]))
     return metrics
 
@@ -80,42 +85,57 @@ def write_objects(url: str, partition: CredalPartition) -> None:
          ("outlier", pa.bool_()), ("nonspecificity", pa.float32())]
         + [(f"plausibility_{k + 1}", pa.float32()) for k in range(partition.n_clusters)]
     )  # fmt: skip
-    # Dictionaries of numbers that hardly repeat cost four times the rest of the writing.
-    repeat = {"use_dictionary": ["cluster"]}
-    with fsspec.open(url, "wb") as file, pq.ParquetWriter(file, schema, **repeat) as writer:
-        for lo in range(0, partition.n_objects, _ROWS):
-            block = np.asarray(partition.mass[lo : lo + _ROWS])  # read once, looked at often
-            part = CredalPartition(block, partition.focal_sets)
-            writer.write_table(_rows(part, lo, schema))
+    # Of numbers that hardly repeat, dictionaries cost four times the rest of the writing, least
+    # and greatest values a quarter of it.
+    few = {"use_dictionary": ["cluster"], "write_statistics": ["row", "cluster"]}
+    with fsspec.open(url, "wb") as file, pq.ParquetWriter(file, schema, **few) as writer:
+        for rows in _tables(partition, schema):
+            writer.write_table(rows)
 
 
-def _rows(part: CredalPartition, first: int, schema: pa.Schema) -> pa.Table:
-    outlier = np.asarray(part.outliers())
-    columns = [
-        np.arange(first, first + part.n_objects),
-        (np.asarray(part.labels()) + 1).astype(np.int32),
-        np.asarray(part.lower()).any(axis=1) & ~outlier,
-        outlier,
-        np.asarray(part.object_nonspecificity(), dtype=np.float32),
-        *np.ascontiguousarray(np.asarray(part.plausibility).T, dtype=np.float32),
+def _tables(partition: CredalPartition, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The table of objects, some rows at a time; the next are made while these are written."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(_rows, partition, 0, schema)
+        for first in range(_ROWS, partition.n_objects, _ROWS):
+            now, coming = coming, pool.submit(_rows, partition, first, schema)
+            yield now.result()
+        yield coming.result()
+
+
+def _rows(partition: CredalPartition, first: int, schema: pa.Schema) -> pa.Table:
+    focal = partition.focal_sets
+    part = CredalPartition(np.asarray(partition.mass[first : first + _ROWS]), focal)
+    looks = gather_rows(partial(_columns, focal=focal), part.mass)
+    columns = (np.concatenate(parts) for parts in zip(*looks, strict=True))
+    return pa.table([np.arange(first, first + part.n_objects), *columns], schema=schema)
+
+
+def _columns(m: NDArray, first: int, focal: FocalSets) -> list[NDArray]:
+    """What the table says of a block of objects, but for their numbers."""
+    contour, best = views.contour(m, focal), views.assigned_set(m, focal)
+    return [
+        (contour.argmax(axis=1) + 1).astype(np.int32),
+        (focal.cardinality == 1)[best],
+        best == 0,
+        views.specificity_loss(m, focal).astype(np.float32),
+        *contour.T.astype(np.float32),
     ]
-    return pa.table(columns, schema=schema)
 
 
 def report(job: Job) -> dict[str, Any]:
     """report.html: one page to look at."""
     job.tell("report")
     metrics = json.loads(read_bytes(job.folder.path("metrics.json")) or b"{}")
-    partition = job.partition
-    model = job.algorithm.cls.load(job.folder.url) if job.folder.has("model.json") else None
     page = render_report(
-        partition,
-        X=_drawn(job, partition),
+        job.partition,
+        summary=job.summary,
+        X=_drawn(job),
         title=job.config.title or f"Evidential clustering: {job.folder.id}",
         parameters=_parameters(job),
         timings={name: stage.seconds for name, stage in job.folder.stages.items()},
-        history=getattr(model, "history_", None),
-        shepard=_shepard(model),
+        history=getattr(job.model, "history_", None),
+        shepard=_shepard(job.model),
         metrics={
             name: value for name, value in metrics.items()
             if isinstance(value, int | float | str) and name not in ("job", "task")
@@ -130,9 +150,9 @@ def _shepard(model: Any) -> Any:
     return model.shepard_pairs() if hasattr(model, "shepard_pairs") else None
 
 
-def _drawn(job: Job, partition: CredalPartition) -> NDArray | None:
+def _drawn(job: Job) -> NDArray | None:
     attributes = job.metric not in ("precomputed", "pairs")
-    if "load" not in job.folder.stages or not attributes or job.data.n != partition.n_objects:
+    if "load" not in job.folder.stages or not attributes or job.data.n != job.partition.n_objects:
         return None
     return job.X
 

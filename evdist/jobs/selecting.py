@@ -49,7 +49,7 @@ def _candidate(job: Job, n_clusters: int) -> dict[str, Any]:
         parameters=parameters,
         links=config.links.model_dump(mode="json"),
     )
-    inner = Job(JobFolder.create(part), part, job.watch, job.client)
+    inner = Job(JobFolder.create(part), part, job.watch, lambda: job.client)
     enter_all(inner, TASKS["cluster"][:-1])  # its report would be read by nobody
     inner.folder.set_state(JobState.DONE)
     scores = inner.folder.stages["fit"].outputs["fitted"]

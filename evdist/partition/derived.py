@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
 from evdist.belief import FocalSets, singleton_belief
@@ -19,6 +18,9 @@ from evdist.partition import views
 from evdist.partition.rows import gather_rows, map_rows
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
 from evdist.partition.validate import check_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["DerivedViews"]
 
@@ -108,6 +110,10 @@ class DerivedViews:
         both = self._approximations(rule, "both", 2 * self.n_clusters)
         return both[:, : self.n_clusters], both[:, self.n_clusters :]
 
+    def assigned(self) -> Any:
+        """Column of the focal set A_i with the largest mass, ties to the first; (n,) int."""
+        return self._view(views.assigned_set, None, np.int64)
+
     def outliers(self) -> Any:
         """Objects whose largest mass is on the empty set, ties included; (n,) bool."""
         return self._view(views.outliers, None, bool)
@@ -140,12 +146,14 @@ class DerivedViews:
         """One row per object: ``label``, ``set`` (of the largest mass), ``outlier``,
         ``nonspecificity`` and the mass of each focal set under its name. Held in memory.
         """
+        import pandas as pd  # a third of a second, for this table alone
+
         names = self.focal_sets.names
         mass, best, label, loss = (
             np.asarray(part)
             for part in (
                 self._view(_same, len(names), self.mass.dtype),
-                self._view(views.assigned_set, None, np.int64),
+                self.assigned(),
                 self.labels(),
                 self.object_nonspecificity(),
             )

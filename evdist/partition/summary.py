@@ -139,8 +139,6 @@ class Tally:
 
     objects: int
     mass: NDArray[np.float64]  # (f,)
-    loss: float  # sum of the objects' nonspecificities
-    expected: NDArray[np.float64]  # (c,)
     labels: NDArray[np.int64]  # (c,)
     lower: NDArray[np.int64]  # (c,)
     upper: NDArray[np.int64]  # (c,)
@@ -150,16 +148,18 @@ class Tally:
 def tally(m: NDArray, focal: FocalSets, rule: str) -> Tally:
     """The sums of one (b, f) block; ``rule`` is that of the approximations."""
     c, f = focal.n_clusters, len(focal)
-    upper = views.possible(m, focal, rule)
+    assigned = np.bincount(views.assigned_set(m, focal), minlength=f)
+    if rule == "mass":  # the approximations are focal sets: counts of these tell them
+        upper, many = focal.matrix, assigned
+    else:
+        upper, many = views.possible(m, focal, rule), np.ones(len(m), dtype=np.int64)
     return Tally(
         objects=len(m),
         mass=m.sum(axis=0, dtype=np.float64),
-        loss=float(views.specificity_loss(m, focal).sum()),
-        expected=views.pignistic(m, focal).sum(axis=0),
         labels=np.bincount(views.labels(m, focal, "plausibility"), minlength=c),
-        lower=views.certain(upper).sum(axis=0),
-        upper=upper.sum(axis=0),
-        assigned=np.bincount(views.assigned_set(m, focal), minlength=f),
+        lower=many @ views.certain(upper),
+        upper=many @ upper,
+        assigned=assigned,
     )
 
 
@@ -172,15 +172,17 @@ def add_tallies(tallies: list[Tally], focal: FocalSets) -> Summary:
     }
     n = sum(t.objects for t in tallies)
     assigned = counts["assigned"]
+    # Pignistic probability and nonspecificity are linear in the masses: so are their sums.
+    mass = sum((t.mass for t in tallies), np.zeros(f))[None, :]
     return Summary(
         n_objects=n,
         n_sure=int(assigned[focal.cardinality == 1].sum()),
         n_between=int(assigned[focal.cardinality > 1].sum()),
         n_outliers=int(assigned[0]),
-        nonspecificity=sum(t.loss for t in tallies) / max(n, 1),
-        mean_mass=sum((t.mass for t in tallies), np.zeros(f)) / max(n, 1),
+        nonspecificity=float(views.specificity_loss(mass, focal)[0]) / max(n, 1),
+        mean_mass=mass[0] / max(n, 1),
         sizes=ClusterSizes(
-            expected=sum((t.expected for t in tallies), np.zeros(c)),
+            expected=views.pignistic(mass, focal)[0],
             labels=counts["labels"],
             lower=counts["lower"],
             upper=counts["upper"],

@@ -8,6 +8,7 @@ xy   (n, 2) the plane that is drawn
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from evdist.partition import CredalPartition
+from evdist.partition.rows import gather_rows, map_rows
 from evdist.plot.style import (
     INK,
     RASTER_FROM,
@@ -33,8 +35,10 @@ from evdist.plot.style import (
 
 __all__ = ["approximations"]
 
-#: Rows looked at together; points above which those well inside are left out before the hull.
-BLOCK, MANY = 1 << 16, 1 << 12
+#: Points above which those well inside are left out before the hull.
+MANY = 1 << 12
+
+Rows = NDArray[np.intp]
 
 
 def approximations(
@@ -73,34 +77,34 @@ def approximations(
         Its artists carry a gid: ``lower-1``, ``upper-1``, ``sure-1``, ``between-1``, ...,
         ``outliers``, numbered like the clusters, from 1.
     """
-    xy, names = _plane(X, partition.n_objects)
-    labels = np.asarray(partition.labels())
-    lower, upper = (np.asarray(part) for part in partition.rough(rule=rule))
-    outlier = np.asarray(partition.outliers())
-    classes = None if y is None else _checked_classes(y, partition.n_objects)
+    n = partition.n_objects
+    xy, names = _plane(X, n)
+    classes = None if y is None else _checked_classes(y, n)
+    best = np.asarray(partition.assigned())
+    outlier = best == 0
 
     ax = new_axes(ax, height=4.6)
     corners = []
-    # By clusters, as they are looked at.
-    sure_of, unsure_of = lower.T.copy(), (upper & ~lower).T.copy()
-    for k in range(partition.n_clusters):
+    home = np.full(n, -1, dtype=np.int32)  # the cluster that an object surely belongs to
+    for k, (sure, between) in enumerate(_members(partition, best, rule)):
+        home[sure] = k
         colour = cluster_colour(k) if classes is None else INK
-        sure_hull = _hull_of(xy, np.flatnonzero(sure_of[k]))
+        sure_hull = _hull_of(xy, sure)
         # What lies inside the hull of the sure members is no corner of the wider one either.
-        rest = np.flatnonzero(unsure_of[k])
-        wide_hull = _hull_of(xy, np.union1d(sure_hull, rest)) if rest.size else sure_hull
+        wide_hull = _hull_of(xy, np.union1d(sure_hull, between)) if between.size else sure_hull
         for kind, hull, dashes in (("upper", wide_hull, "--"), ("lower", sure_hull, "-")):
             corners.append(hull)
             if hull.size > 1:
                 path = xy[np.append(hull, hull[0])]
                 ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k + 1}", zorder=3)
 
-    n = partition.n_objects
     lone = np.flatnonzero(outlier)[:max_points]  # few, and what people look for
     shown = some_rows(n, max_points, np.concatenate([*corners, lone]))
-    sure = np.asarray(lower.any(axis=1))
-    _points(ax, xy, shown, labels, sure, outlier, classes)
-    _numbers(ax, xy[shown], labels[shown], lower[shown], outlier[shown])
+    xy, home, outlier = xy[shown], home[shown], outlier[shown]
+    labels = np.asarray(partition[shown].labels())
+    hue = None if classes is None else np.unique(classes, return_inverse=True)[1][shown]
+    _points(ax, xy, labels, home >= 0, outlier, hue)
+    _numbers(ax, xy, labels, home, outlier, partition.n_clusters)
     ax.set(xlabel=names[0], ylabel=names[1], title="Lower and upper approximations")
     if shown.size < n:
         note = f"{shown.size:,} of {n:,} objects drawn; hulls of all"
@@ -108,6 +112,22 @@ def approximations(
     _legend(ax, classes, has_outliers=bool(outlier.any()))
     plain_frame(ax)
     return ax
+
+
+def _members(
+    partition: CredalPartition, best: Rows, rule: Literal["mass", "dominance"]
+) -> Iterator[tuple[Rows, Rows]]:
+    """Of each cluster, the rows that surely belong to it, and those that possibly do.
+
+    ``best`` are the focal sets of largest mass.
+    """
+    if rule == "mass":  # A_i is a focal set: there are few
+        sets, rows = partition.focal_sets.matrix, best
+    else:
+        sets, rows = np.asarray(partition.upper(rule=rule)), np.arange(partition.n_objects)
+    single = sets.sum(axis=1) == 1
+    for clusters in sets.T:
+        yield np.flatnonzero((clusters & single)[rows]), np.flatnonzero((clusters & ~single)[rows])
 
 
 def _plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
@@ -144,20 +164,26 @@ def _finite(values: NDArray, first: int = 0) -> NDArray[np.float64]:
 
 def _components(values: NDArray) -> tuple[NDArray[np.float64], tuple[str, str]]:
     """The first two principal components; O(n d^2), a block of rows at a time."""
-    n, d = values.shape
-    starts = range(0, n, BLOCK)
-    mean = sum(_finite(values[lo : lo + BLOCK], lo).sum(axis=0) for lo in starts) / n
-    scatter = np.zeros((d, d))
-    for lo in starts:
-        centred = values[lo : lo + BLOCK] - mean
-        scatter += centred.T @ centred
-    variance, axes = np.linalg.eigh(scatter)  # the largest come last
+    n = len(values)
+
+    def total(rows: NDArray, first: int) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = rows.sum(axis=0, dtype=np.float64)
+        return found if np.isfinite(found).all() else _finite(rows, first).sum(axis=0)
+
+    mean = np.sum(gather_rows(total, values), axis=0) / n
+
+    def spread(rows: NDArray, first: int) -> NDArray[np.float64]:
+        centred = rows - mean
+        return centred.T @ centred
+
+    variance, axes = np.linalg.eigh(np.sum(gather_rows(spread, values), axis=0))  # largest last
     names = ("principal component 1", "principal component 2")
     if not variance[-1] > 0:  # all objects are the same: there is no component
         return np.zeros((n, 2)), names
     axes = axes[:, :-3:-1]
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])  # one of two signs, always
-    xy = np.concatenate([(values[lo : lo + BLOCK] - mean) @ axes for lo in starts])
+    xy = map_rows(lambda rows, first: (rows - mean) @ axes, values, width=2, dtype=float)
     share = variance[:-3:-1] / variance.sum()
     return xy, (f"{names[0]} ({share[0]:.0%})", f"{names[1]} ({share[1]:.0%})")
 
@@ -204,45 +230,42 @@ def _outer(xy: NDArray[np.float64]) -> NDArray[np.intp]:
 def _points(
     ax: Axes,
     xy: NDArray[np.float64],
-    shown: NDArray[np.intp],
     labels: NDArray[np.intp],
     sure: NDArray[np.bool_],
     outlier: NDArray[np.bool_],
-    classes: NDArray | None,
+    hue: NDArray[np.intp] | None,
 ) -> None:
-    size = 18 if shown.size <= 500 else 9 if shown.size <= RASTER_FROM else 4
-    pixels = shown.size > RASTER_FROM
-    if classes is None:
-        hue = labels[shown]
-    else:
-        hue = np.unique(classes, return_inverse=True)[1][shown]
-    names = [cluster_colour(h) for h in range(int(hue.max(initial=0)) + 1)]
+    """The objects: the marker that of the cluster, the colour, too, unless there is a `hue`."""
+    size = 18 if len(xy) <= 500 else 9 if len(xy) <= RASTER_FROM else 4
+    pixels = len(xy) > RASTER_FROM
+    names = [cluster_colour(h) for h in range(int((labels if hue is None else hue).max()) + 1)]
     strong = to_rgba_array(names)
     pale = to_rgba_array([tint(name) for name in names])
-    for k in np.unique(labels[shown]):
+    for k in np.unique(labels):
         for kind, chosen, face in (
             ("between", ~sure & ~outlier, pale),
             ("sure", sure & ~outlier, strong),
         ):
-            here = (labels[shown] == k) & chosen[shown]
+            here = (labels == k) & chosen
             if here.any():
+                # Points of one colour are drawn at once.
+                which: Any = [k] if hue is None else hue[here]
                 ax.scatter(
-                    xy[shown[here], 0],
-                    xy[shown[here], 1],
+                    xy[here, 0],
+                    xy[here, 1],
                     s=size,
                     marker=cluster_marker(k),
-                    c=face[hue[here]],
-                    edgecolors=strong[hue[here]],
+                    c=face[which],
+                    edgecolors=strong[which],
                     linewidths=0.4,
                     gid=f"{kind}-{k + 1}",
                     rasterized=pixels,
                     zorder=2,
                 )
-    rows = shown[outlier[shown]]
-    if rows.size:
+    if outlier.any():
         ax.scatter(
-            xy[rows, 0],
-            xy[rows, 1],
+            xy[outlier, 0],
+            xy[outlier, 1],
             s=2.2 * size,
             marker="o",
             facecolors="none",
@@ -258,12 +281,15 @@ def _numbers(
     ax: Axes,
     xy: NDArray[np.float64],
     labels: NDArray[np.intp],
-    lower: NDArray[np.bool_],
+    home: NDArray[np.int32],
     outlier: NDArray[np.bool_],
+    n_clusters: int,
 ) -> None:
     """The number of each cluster amid its sure members, or its labelled ones if none is sure."""
-    for k in range(lower.shape[1]):
-        members = lower[:, k] if lower[:, k].any() else (labels == k) & ~outlier
+    for k in range(n_clusters):
+        members = home == k
+        if not members.any():
+            members = (labels == k) & ~outlier
         if members.any():
             across, up = np.median(xy[members], axis=0)
             ax.annotate(
@@ -272,7 +298,7 @@ def _numbers(
                 ha="center",
                 va="center",
                 fontweight="bold",
-                fontsize=12 if lower.shape[1] <= 12 else 9,
+                fontsize=12 if n_clusters <= 12 else 9,
                 color=INK,
                 path_effects=[withStroke(linewidth=3, foreground="white")],
                 zorder=5,

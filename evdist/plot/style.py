@@ -7,7 +7,8 @@ yellow and light blue darkened for white paper, and Tol's wine and sand), times 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Literal
 
@@ -124,9 +125,24 @@ def to_png(drawn: Axes | Figure) -> bytes:
 
 
 def _image(drawn: Axes | Figure, kind: str, *, dpi: int, metadata: dict[str, None]) -> bytes:
+    figure = root_figure(drawn)
     buffer = BytesIO()
-    root_figure(drawn).savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    with _laid_out(figure):
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
     return buffer.getvalue()
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """The layout is made now: left to savefig, it costs a second drawing of everything."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 def root_figure(drawn: Axes | Figure) -> Figure:

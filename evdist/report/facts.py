@@ -61,11 +61,14 @@ class Facts:
     uncertain: tuple[UncertainRow, ...]
 
 
-def collect(partition: CredalPartition) -> Facts:
-    """Look at a partition block by block; keeps O(n) numbers, never O(n f)."""
+def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts:
+    """Look at a partition block by block; keeps a few numbers of each.
+
+    ``summary`` is that of the partition, where it is known already.
+    """
     if partition.n_objects == 0:
         raise ValueError("A report needs at least one object, got an empty partition.")
-    summary = partition.summary()
+    summary = partition.summary() if summary is None else summary
     looks = gather_rows(partial(_look, focal=partition.focal_sets), partition.mass)
     sizes = summary.sizes
     mean = np.sum([look.doubt for look in looks], axis=0) / np.maximum(sizes.labels, 1)
@@ -99,8 +102,16 @@ def _look(m: NDArray, first: int, focal: FocalSets) -> _Look:
     m = np.ascontiguousarray(m, dtype=np.float64)
     labels, unsure = views.labels(m, focal, "plausibility"), views.specificity_loss(m, focal)
     doubt = np.bincount(labels, weights=unsure, minlength=focal.n_clusters).astype(np.float64)
-    most = np.argsort(-unsure, kind="stable")[:MOST_UNCERTAIN]
+    most = _largest(unsure, MOST_UNCERTAIN)
     return _Look(doubt, first + most, unsure[most], labels[most], m[most])
+
+
+def _largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """Where the largest values are, the largest first; of two alike, the first."""
+    if len(values) <= count:
+        return np.argsort(-values, kind="stable")
+    some = np.flatnonzero(values >= np.partition(values, -count)[-count])  # no need to sort all
+    return some[np.argsort(-values[some], kind="stable")[:count]]
 
 
 def _uncertain_rows(looks: Sequence[_Look], focal: FocalSets) -> tuple[UncertainRow, ...]:

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import ArrayLike
 
 from evdist import __version__, plot
-from evdist.partition import CredalPartition
+from evdist.partition import CredalPartition, Summary
 from evdist.plot import PairDensity
 from evdist.report.facts import Facts, collect, duration, in_words, plain
 
@@ -84,6 +84,7 @@ def write_report(
 def render_report(
     partition: CredalPartition,
     *,
+    summary: Summary | None = None,
     X: ArrayLike | None = None,
     title: str = "Evidential clustering",
     parameters: Mapping[str, Any] | None = None,
@@ -98,6 +99,8 @@ def render_report(
     Parameters
     ----------
     partition : CredalPartition of n objects
+    summary : Summary, optional
+        That of the partition, where it is known already.
     X : (n, d) array or data frame, optional
         The data; with it the report draws the approximations of the clusters.
     title : str
@@ -116,7 +119,7 @@ def render_report(
     str, a whole HTML document.
     """
     partition = partition.in_memory()
-    facts = collect(partition)
+    facts = collect(partition, summary)
     return (
         _environment()
         .get_template("template.html")

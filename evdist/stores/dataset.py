@@ -19,10 +19,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import zarr
 from numpy.typing import NDArray
 
@@ -39,13 +38,10 @@ from evdist.stores.encoding import (
     seal,
 )
 from evdist.stores.paths import Url, address, children, exists, join, remove
-from evdist.stores.tables import (
-    array_pieces,
-    column_names,
-    frame_numbers,
-    frame_pieces,
-    table_pieces,
-)
+from evdist.stores.tables import array_pieces, column_names, frames, is_frame, table_pieces
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Contents", "Dataset", "Table", "is_dataset", "read_contents", "write_dataset"]
 
@@ -113,17 +109,19 @@ class Table:
                 yield Piece(rows, None, None)
             return
         self._check_names(used)
-        first = 0
+        read, first = frames(), 0
         for frame in self._frames(used):
             yield Piece(
-                frame_numbers(frame[used], self.name, first),
-                None if self.label is None else _classes(frame[self.label]),
-                None if self.weight is None else _weights(frame[self.weight], self.weight, first),
+                read.numbers(frame[used], self.name, first),
+                None if self.label is None else read.classes(frame[self.label]),
+                None
+                if self.weight is None
+                else read.weights(frame[self.weight], self.weight, first),
             )
             first += len(frame)
 
     def _there(self) -> list[str] | None:
-        if isinstance(self.source, pd.DataFrame):
+        if is_frame(self.source):
             return [str(name) for name in self.source.columns]
         return column_names(self.source) if isinstance(self.source, str | Path) else None
 
@@ -157,29 +155,11 @@ class Table:
             yield from array_pieces(array)
 
     def _frames(self, used: Sequence[str]) -> Iterator[pd.DataFrame]:
-        if isinstance(self.source, pd.DataFrame):
-            frame = self.source.set_axis([str(name) for name in self.source.columns], axis=1)
-            for lo in range(0, max(len(frame), 1), 65_536):
-                yield frame.iloc[lo : lo + 65_536]
+        if is_frame(self.source):
+            yield from frames().cut(self.source)
         else:
             aside = [name for name in (self.label, self.weight) if name]
-            yield from frame_pieces(self.source, [*used, *aside])
-
-
-def _classes(values: pd.Series) -> NDArray:
-    return values.astype(object).where(values.notna(), "").astype(str).to_numpy()
-
-
-def _weights(values: pd.Series, name: str, first: int) -> NDArray[np.float64]:
-    weight = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
-    bad = ~np.isfinite(weight) | (weight <= 0)
-    if bad.any():
-        row = int(bad.argmax())
-        raise ValueError(
-            f"Column {name!r} of weights must be above zero and finite, but row {first + row} "
-            f"holds {values.iloc[row]!r}. Leave out objects that should not count."
-        )
-    return weight
+            yield from frames().pieces(str(self.source), [*used, *aside])
 
 
 # ---------------------------------------------------------------------- what is in a table
@@ -429,11 +409,20 @@ class Dataset:
             aside["label"], aside["weight"], attributes["fingerprint"],
         )  # fmt: skip
 
+    @property
+    def chunks(self) -> list[tuple[int, int]]:
+        """(lo, hi) of every chunk of rows."""
+        return chunk_bounds(self.n, self.X.chunks[0])
+
+    def read(self, lo: int, hi: int) -> NDArray:
+        """Rows lo..hi-1; a damaged chunk is refused."""
+        with reading(self.url, _CURE):
+            return np.asarray(self.X[lo:hi])
+
     def blocks(self) -> Iterator[tuple[int, NDArray]]:
-        """(first row, rows), chunk by chunk; a damaged chunk is refused."""
-        for lo, hi in chunk_bounds(self.n, self.X.chunks[0]):
-            with reading(self.url, _CURE):
-                yield lo, np.asarray(self.X[lo:hi])
+        """(first row, rows), chunk by chunk."""
+        for lo, hi in self.chunks:
+            yield lo, self.read(lo, hi)
 
     def rows(self) -> NDArray:
         """All rows, in memory."""

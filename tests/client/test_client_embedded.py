@@ -260,3 +260,20 @@ def test_environment_variables_say_where(tmp_path, monkeypatch):
     monkeypatch.delenv("EVDIST_STORAGE")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert Client().storage == os.path.join(tmp_path, ".evdist")
+
+
+def test_a_prefect_server_is_asked_only_where_the_folder_does_not_tell(tmp_path):
+    nobody = Client(tmp_path, "http://127.0.0.1:9/api")  # no server there
+    folder = JobFolder.create(JobConfig.of(folder=str(tmp_path / "jobs/a"), data={"url": "x.npy"},
+                                           parameters={"n_clusters": 2}))  # fmt: skip
+    job = nobody.job("a")
+    with pytest.raises(JobError, match="No Prefect server answers"):
+        _ = job.status
+    folder.set_state(JobState.RUNNING)
+    folder.tell({"stage": "fit"})
+    assert job.status is JobState.RUNNING
+    folder.tell({"stage": "fit", "updated": time.time() - 60.0})
+    with pytest.raises(JobError, match="No Prefect server answers"):
+        _ = job.status
+    folder.set_state(JobState.DONE)
+    assert job.status is JobState.DONE

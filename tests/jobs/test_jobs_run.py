@@ -14,7 +14,7 @@ from jobs.jobs_cases import PARAMETERS, blobs, config, data_file, fitted, quick,
 
 from evdist import CredalPartition, JobConfig, run
 from evdist.config import ConfigError
-from evdist.jobs import JobError, stages_of
+from evdist.jobs import JobError, JobResult, stages_of
 from evdist.progress import Progress
 
 
@@ -31,6 +31,14 @@ def done(folder):
     news: list[Progress] = []
     result = run(config(folder, title="Three blobs"), listen=[news.append])
     return result, news
+
+
+def whatever_the_clock(result: JobResult, name: str) -> object:
+    """What a file of the answer says, but for seconds."""
+    content = Path(result.folder.path(name)).read_bytes()
+    if name.endswith(".json"):
+        return {key: value for key, value in json.loads(content).items() if key != "seconds"}
+    return content
 
 
 class TestAnswer:
@@ -114,9 +122,17 @@ class TestStages:
             result = run(values, through=name)
             assert list(stages(result))[-1] == name
             assert state(result.folder.url) == "running", "the job is not over"
+        # What one run hands on in memory, another one finds in the folder.
+        for name in ("metrics.json", "objects.parquet"):
+            assert whatever_the_clock(result, name) == whatever_the_clock(done[0], name)
         np.testing.assert_array_equal(
             np.asarray(result.partition.mass), np.asarray(done[0].partition.mass)
         )
+
+    def test_that_need_no_workers_do_without(self, folder):
+        nobody = {"kind": "scheduler", "address": "tcp://127.0.0.1:9"}
+        values = config(folder, "far", cluster=nobody)
+        assert list(stages(run(values, through="validate"))) == ["load", "validate"]
 
     def test_of_no_such_name(self, folder):
         with pytest.raises(ValueError, match=r"through must be one of load, .*got 'fitt'"):

@@ -63,6 +63,12 @@ def partitions(draw: st.DrawFn) -> CredalPartition:
     return CredalPartition((weights / weights.sum(axis=1, keepdims=True)).astype(dtype), focal)
 
 
+def test_the_set_of_largest_mass_is_assigned(butterfly):
+    # {2}, {2}, Omega, {1}, {1}, the empty set
+    np.testing.assert_array_equal(butterfly.assigned(), [2, 2, 3, 1, 1, 0])
+    np.testing.assert_array_equal(butterfly.assigned() == 0, butterfly.outliers())
+
+
 class TestByHand:
     def test_each_object_has_the_label_of_its_most_plausible_cluster(self, butterfly):
         assert butterfly.labels().tolist() == [1, 1, 0, 0, 0, 0]

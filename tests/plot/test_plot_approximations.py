@@ -10,6 +10,7 @@ from scipy.spatial import ConvexHull
 from sklearn.decomposition import PCA
 
 from evdist import CredalPartition, FocalSets, plot
+from evdist.partition import rows
 from evdist.plot import hulls
 from evdist.plot.style import COLOURS, MARKERS
 
@@ -170,7 +171,8 @@ def test_principal_components_do_not_depend_on_the_blocks(monkeypatch):
     whole, names = hulls._plane(X, 500)
     expected = PCA(n_components=2).fit_transform(X)
     np.testing.assert_allclose(np.abs(whole), np.abs(expected), atol=1e-9)
-    monkeypatch.setattr(hulls, "BLOCK", 37)
+    monkeypatch.setattr(rows, "MIN_ROWS", 32)
+    monkeypatch.setattr(rows, "MAX_ROWS", 32)
     parts, same_names = hulls._plane(X, 500)
     np.testing.assert_allclose(parts, whole, atol=1e-9)
     assert names == same_names

@@ -28,6 +28,18 @@ def test_a_tenfold_fall_is_shown_on_a_logarithmic_axis():
     plot.to_svg(ax)
 
 
+def test_a_figure_that_was_written_can_be_drawn_on_and_written_again():
+    ax = plot.convergence([0.3, 0.2])
+    engine = ax.figure.get_layout_engine()
+    assert engine is not None
+    first = plot.to_png(ax)
+    assert ax.figure.get_layout_engine() is engine
+    assert plot.to_png(ax) == first
+    ax.set_ylabel("two\nlines")
+    assert plot.to_png(ax) != first
+    assert ax.get_position().x0 > 0.1, "room was made for the label"
+
+
 @pytest.mark.parametrize("history", [[0.3, 0.2, 0.19], [1.0, 0.0], [2.0, -1.0], [5.0]])
 def test_a_small_fall_or_a_value_of_zero_is_shown_on_a_linear_axis(history):
     ax = plot.convergence(history)

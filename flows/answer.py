@@ -1,0 +1,32 @@
+"""The answer of a job as artifacts of Prefect."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from prefect.artifacts import (
+    create_image_artifact,
+    create_markdown_artifact,
+    create_table_artifact,
+)
+
+from evdist.jobs import JobResult
+from evdist.plot import sizes, to_png
+from evdist.report.facts import in_words
+
+__all__ = ["publish"]
+
+
+def publish(result: JobResult) -> None:
+    """Words, a table of clusters, a picture."""
+    key, summary = result.folder.id, result.partition.summary()
+    create_markdown_artifact(
+        f"## {key}\n\n{in_words(summary)}\n\n"
+        f"Report: `{result.report}`\n\nMasses: `{result.folder.path('masses.zarr')}`\n",
+        key=f"answer-{key}",
+    )
+    rows = [{"cluster": k + 1, **row} for k, row in enumerate(result.metrics["clusters"])]
+    create_table_artifact(rows, key=f"clusters-{key}")
+    # Inside the artifact: whoever may see it need not have access to the storage.
+    picture = b64encode(to_png(sizes(summary))).decode("ascii")
+    create_image_artifact(f"data:image/png;base64,{picture}", key=f"sizes-{key}")
