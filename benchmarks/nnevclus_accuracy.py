@@ -4,13 +4,28 @@
 
 * table 3, columns NN-EVCLUS and NN-EVCLUS-bp: best of five runs by objective;
 * example 5, circles: 50 links with KPCCA, 50 labels with KFDA;
-* section 4.3, glass and iris: 50 to 200 random links, with and without PCCA, beside EVCLUS with the
+* section 4.3, iris and glass: 50 to 200 random links, with and without PCCA, beside EVCLUS with the
   same links;
 * section 4.2, protein.
 
 The measure is the adjusted Rand index (ARI) of the labels of maximum plausibility. As in the paper:
-pairs up to four clusters, singletons beyond; 1.5 units for each focal set. Takes about ten minutes
-on one core; --quick leaves out S2 and DryBean and draws links three times instead of ten.
+pairs up to four clusters, singletons beyond; 1.5 units for each focal set. What the paper leaves
+open, and how it was settled:
+
+* nu = 0.5 for belief peaks. R's evclust, with which the paper was made, takes the mean over the
+  clusters where eq. (21) prints the sum; that is label_weight = 1 / (1 + c) here.
+* DryBean is standardised before 200 objects of each class are drawn: ECM then has the printed ARI
+  (.71 to .74; printed .73), after the draw it has not (.64 to .67). The paper gives belief peaks
+  for the sets whose clusters they all find, DryBean among them, so its draw is like those whose
+  seven largest peaks lie in seven classes. Of twelve draws these count, by their median; the
+  others are printed too. Mini-batches as for n > 1,000, ten of them as in R and in section 4.2. The
+  settings were found on draws 0 to 9; those measured here are others.
+* xi = 0.5 in eq. (17) for both methods. EVCLUS counts its constraint_weight otherwise: 4 times, and
+  in units of the mean square of the transformed dissimilarities. It gets the weight that makes the
+  two losses equal; its own 0.5 is printed too. The paper draws links ten times; here thirty, as
+  the standard error of a difference is up to .015 with ten.
+
+Takes about half an hour on one core; --quick leaves out S2 and DryBean and draws links three times.
 """
 
 from __future__ import annotations
@@ -23,8 +38,8 @@ from typing import Any
 import numpy as np
 from bounds import Bounds
 from datasets import DataSet, load, raw
-from evclus_accuracy import beans
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, NNEVCLUS, FocalSets
@@ -32,8 +47,12 @@ from evdist.constraints import random_links
 from evdist.features import PCCA, KernelFDA, KernelPCCA
 
 SLACK = 0.03
+#: Weight of the links, eq. (17).
+XI = 0.5
+#: Draws of links, and those of the paper: with ten, means on iris are off by .01 to .02.
+DRAWS, TEN = 30, 10
 #: Set, quantile of d0, printed ARI, and the penalty where it is not 0: on heart the runs differ
-#: by a tenth without.
+#: by a tenth without. DryBean has lines of its own.
 TABLE_3: tuple[tuple[str, float, float, dict[str, Any]], ...] = (
     ("wine", 0.9, 0.91, {}),
     ("iris", 0.6, 0.77, {}),
@@ -41,19 +60,20 @@ TABLE_3: tuple[tuple[str, float, float, dict[str, Any]], ...] = (
     ("heart", 0.9, 0.42, {"l2_penalty": 0.01}),
     ("seeds", 0.9, 0.80, {}),
     ("S2", 0.1, 0.81, {}),
-    ("drybean, 200 a class", 0.2, 0.63, {}),
 )
-BEANS = "drybean, 200 a class"
 #: The same with belief peaks as centres.
 TABLE_3_BP: tuple[tuple[str, float, float, dict[str, Any]], ...] = (
     ("wine", 0.9, 0.93, {}),
     ("iris", 0.6, 0.70, {}),
     ("ecoli3", 0.9, 0.82, {}),
-    ("heart", 0.9, 0.41, {"l2_penalty": 0.01}),
+    ("heart", 0.9, 0.41, {}),
     ("seeds", 0.9, 0.75, {}),
     ("S2", 0.1, 0.93, {}),
-    (BEANS, 0.2, 0.75, {}),
 )
+#: DryBean: quantile of d0, printed ARI without and with peaks, draws, and ten mini-batches trained
+#: until nothing is gained for long (R waits for 100 epochs).
+BEANS_Q, BEANS_PRINTED, BEANS_PRINTED_BP, BEANS_DRAWS = 0.2, 0.63, 0.75, range(10, 22)
+BEANS_TRAINING: dict[str, Any] = {"batch_size": 140, "n_iter_no_change": 30, "tol": 1e-4}
 
 
 def family(c: int) -> tuple[str, int]:
@@ -62,45 +82,71 @@ def family(c: int) -> tuple[str, int]:
     return name, int(1.5 * len(getattr(FocalSets, name)(c)))
 
 
-def best_of_five(data: DataSet, q: float, **settings: Any) -> float:
+def best_of_five(data: DataSet, q: float, **settings: Any) -> NNEVCLUS:
     c = data.n_clusters
     name, units = family(c)
-    model = NNEVCLUS(
+    return NNEVCLUS(
         c, hidden=(units,), focal_sets=name, d0=f"q{q}", n_init=5, random_state=0, device="cpu",
         n_jobs=1, **settings,
     ).fit(data.X)  # fmt: skip
+
+
+def ari(data: DataSet, model: NNEVCLUS | EVCLUS) -> float:
     return float(adjusted_rand_score(data.y, model.labels_))
 
 
-def class_medians(data: DataSet) -> NDArray[np.int64]:
-    """The object nearest to the median of each true class."""
-    found = []
-    for k in range(data.n_clusters):
-        rows = np.flatnonzero(data.y == k)
-        X = data.X[rows]
-        found.append(rows[np.linalg.norm(X - np.median(X, axis=0), axis=1).argmin()])
-    return np.array(found)
+def by_peaks(c: int) -> dict[str, Any]:
+    """Belief peaks as labelled objects, nu = 0.5 with R's mean over the clusters for eq. (21)."""
+    return {"centres": "peaks", "label_weight": 1 / (1 + c)}
 
 
 def table_3(bounds: Bounds, quick: bool) -> None:
-    for title, table, centres in (
-        ("table 3, NN-EVCLUS: best of five", TABLE_3, None),
-        ("table 3, NN-EVCLUS-bp: best of five, belief peaks", TABLE_3_BP, "peaks"),
+    for title, table, peaks in (
+        ("table 3, NN-EVCLUS: best of five", TABLE_3, False),
+        ("table 3, NN-EVCLUS-bp: best of five, belief peaks", TABLE_3_BP, True),
     ):
         bounds.head(title)
         for name, q, printed, extra in table:
-            if quick and name[:2] in ("S2", "dr"):
+            if quick and name == "S2":
                 continue
-            data = beans() if name.startswith("drybean") else load(name)
-            how = dict(extra)
-            if len(data.y) <= 2000 and centres is None:
+            data = load(name)
+            how = dict(extra) | (by_peaks(data.n_clusters) if peaks else {})
+            if len(data.y) <= 2000 and not peaks:
                 how["optimizer"] = "adaptive"
-            score = best_of_five(data, q, centres=centres, **how)
+            score = ari(data, best_of_five(data, q, **how))
             said = "".join(f", {k}={v}" for k, v in extra.items())
             bounds.at_least(f"{name}, q{q}{said}", score, printed - SLACK)
-            if centres and name == BEANS:  # the peaks miss a class
-                medians = best_of_five(data, q, centres=class_medians(data), **how)
-                bounds.note("  with the objects at the class medians", medians)
+    if not quick:
+        beans(bounds)
+
+
+def some_beans(seed: int) -> DataSet:
+    """200 objects of each class from the standardised set."""
+    whole, rng = load("drybean"), np.random.default_rng(seed)
+    rows = [rng.choice(np.flatnonzero(whole.y == k), 200, replace=False) for k in range(7)]
+    return whole.take(np.concatenate(rows))
+
+
+def beans(bounds: Bounds) -> None:
+    bounds.head(f"table 3, DryBean, 200 a class, q{BEANS_Q}: best of five")
+    found: dict[bool, list[float]] = {True: [], False: []}
+    plain = []
+    for seed in BEANS_DRAWS:
+        data = some_beans(seed)
+        model = best_of_five(data, BEANS_Q, **by_peaks(7), **BEANS_TRAINING)
+        in_all = len(np.unique(data.y[model.centres_])) == 7
+        found[in_all].append(ari(data, model))
+        if in_all:
+            plain.append(ari(data, best_of_five(data, BEANS_Q, **BEANS_TRAINING)))
+    for what, scores, printed in (
+        ("NN-EVCLUS", plain, BEANS_PRINTED),
+        ("NN-EVCLUS-bp, peaks in seven classes", found[True], BEANS_PRINTED_BP),
+    ):
+        bounds.at_least(f"{what}: median", float(np.median(scores)), printed - SLACK)
+        bounds.note(f"  least of {len(scores)}", min(scores), f"greatest {max(scores):.3f}")
+    rest = found[False]
+    why = f"of {len(rest)}, from {min(rest):.3f} to {max(rest):.3f}"
+    bounds.note("NN-EVCLUS-bp, peaks miss a class: median", float(np.median(rest)), why)
 
 
 # ---------------------------------------------------------------------- example 5
@@ -141,24 +187,48 @@ def circles(bounds: Bounds) -> None:
 
 
 # ---------------------------------------------------------------------- section 4.3
+def same_loss(X: NDArray, q: float, xi: float) -> float:
+    """The constraint_weight of EVCLUS with which it minimises eq. (17) with this xi."""
+    square = pdist(X, "sqeuclidean")
+    delta = -np.expm1(np.log(0.05) * square / np.quantile(square, q))  # eq. (6)
+    return xi / (4 * float((delta * delta).mean()))
+
+
 def linked(data: DataSet, q: float, count: int, seed: int, p: int) -> tuple[float, ...]:
-    """ARI of EVCLUS, NN-EVCLUS, and both with PCCA, from the same links, xi = 0.5."""
+    """ARI of EVCLUS, of NN-EVCLUS, of both with PCCA, and of EVCLUS with its own xi = 0.5."""
     must, cannot = random_links(data.y, count, seed)
     links = {"must_link": must, "cannot_link": cannot}
     c = data.n_clusters
     name, units = family(c)
     Z = PCCA(p).fit(data.X, **links).transform(data.X)
-    found = []
-    for features in (None, Z):
-        rows = data.X if features is None else features
+
+    def free(rows: NDArray, weight: float) -> float:
         k = len(data.y) - 1
-        free = EVCLUS(c, n_dissimilarities=k, focal_sets=name, d0=f"q{q}", constraint_weight=0.5,
-                      n_jobs=1, random_state=seed).fit(rows, **links)  # fmt: skip
-        net = NNEVCLUS(c, hidden=(units,), focal_sets=name, d0=f"q{q}", constraint_weight=0.5,
-                       optimizer="adaptive", n_init=5, device="cpu", n_jobs=1, random_state=seed,
-                       ).fit(data.X, metric_features=features, **links)  # fmt: skip
-        found += [adjusted_rand_score(data.y, m.labels_) for m in (free, net)]
-    return tuple(found)
+        return ari(data, EVCLUS(
+            c, n_dissimilarities=k, focal_sets=name, d0=f"q{q}", constraint_weight=weight,
+            n_jobs=1, random_state=seed,
+        ).fit(rows, **links))  # fmt: skip
+
+    def net(features: NDArray | None) -> float:
+        return ari(data, NNEVCLUS(
+            c, hidden=(units,), focal_sets=name, d0=f"q{q}", constraint_weight=XI,
+            optimizer="adaptive", n_init=5, device="cpu", n_jobs=1, random_state=seed,
+        ).fit(data.X, metric_features=features, **links))  # fmt: skip
+
+    return (
+        free(data.X, same_loss(data.X, q, XI)), net(None), free(Z, same_loss(Z, q, XI)), net(Z),
+        free(data.X, XI),
+    )  # fmt: skip
+
+
+def compare(bounds: Bounds, what: str, ours: NDArray, theirs: NDArray) -> None:
+    """The mean over all draws of links against that of others, and what ten draws would say."""
+    difference = ours - theirs
+    error = difference.std(ddof=1) / np.sqrt(len(difference))
+    bounds.at_least(what, float(ours.mean()), float(theirs.mean()))
+    few = f"{ours[:TEN].mean():.3f} and {theirs[:TEN].mean():.3f}"
+    why = f"standard error {error:.3f}; the first ten draws: {few}"
+    bounds.note("  difference", float(difference.mean()), why)
 
 
 def constrained(bounds: Bounds, draws: Sequence[int]) -> None:
@@ -167,13 +237,16 @@ def constrained(bounds: Bounds, draws: Sequence[int]) -> None:
         bounds.head(f"section 4.3, {data.name}: xi = 0.5, mean ARI of {len(draws)} draws")
         means = []
         for count in counts:
-            scores = np.mean([linked(data, q, count, seed, p) for seed in draws], axis=0)
-            free, net, free_pcca, net_pcca = (float(s) for s in scores)
-            means.append((net, net_pcca))
-            bounds.note(f"{count} links: EVCLUS", free)
-            bounds.at_least(f"{count} links: NN-EVCLUS (EVCLUS)", net, free)
-            bounds.note(f"{count} links: EVCLUS, PCCA", free_pcca)
-            bounds.at_least(f"{count} links: NN-EVCLUS, PCCA (without)", net_pcca, net)
+            scores = np.array([linked(data, q, count, seed, p) for seed in draws]).T
+            free, net, free_pcca, net_pcca, own = scores
+            means.append((net.mean(), net_pcca.mean()))
+            compare(bounds, f"{count} links: NN-EVCLUS (EVCLUS)", net, free)
+            bounds.note(
+                "  EVCLUS, its own xi = 0.5", own.mean(), f"first ten {own[:TEN].mean():.3f}"
+            )
+            compare(bounds, f"{count} links: NN-EVCLUS, PCCA (without)", net_pcca, net)
+            why = f"first ten {free_pcca[:TEN].mean():.3f}"
+            bounds.note("  EVCLUS, PCCA", free_pcca.mean(), why)
         for i, name in enumerate(("NN-EVCLUS", "NN-EVCLUS, PCCA")):
             bounds.at_least(f"{name}: 200 links against 50", means[-1][i], means[0][i])
 
@@ -199,7 +272,7 @@ def main() -> int:
     if "circles" in options.what:
         circles(bounds)
     if "links" in options.what:
-        constrained(bounds, range(3 if options.quick else 10))
+        constrained(bounds, range(3 if options.quick else DRAWS))
     if "protein" in options.what:
         protein(bounds)
     return bounds.finish()

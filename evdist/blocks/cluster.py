@@ -20,6 +20,7 @@ import math
 import uuid
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,8 @@ __all__ = ["ClusterExecutor"]
 
 #: Patches of at most this many workers are dependencies of one task; more are bundled first.
 _FAN_IN = 16
+#: Seconds in which a lost worker may come back before its share is dealt to the others.
+_PATIENCE = 5.0
 
 
 class ClusterExecutor:
@@ -148,6 +151,8 @@ class ClusterExecutor:
         """Go back to the restore point and do the sweeps since then again."""
         again = self._since
         for _ in range(ATTEMPTS):
+            with suppress(TimeoutError):
+                self._client.wait_for_workers(len(self._owners), timeout=_PATIENCE)
             self._install()
             self._since = []
             if all(self._sweep_once(rest) is not None for rest in again):
