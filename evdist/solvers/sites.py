@@ -153,7 +153,7 @@ class SourcePairs:
 
     def block(self, lo: int, hi: int) -> Block:
         partner, degree, D = self.arranged.rows(lo, hi)
-        delta = np.empty(D.size, np.float32)
-        transform(D.ravel(), self.d0, delta)
+        delta = D.reshape(-1)
+        transform(delta, self.d0, delta)
         first = np.arange(hi - lo, dtype=np.int64) * self.arranged.graph.k
         return Block(lo, first, degree, partner.ravel(), delta)
