@@ -1,7 +1,8 @@
-"""Independent tasks on a Dask cluster that all read one table, whatever happens to the workers.
+"""Independent tasks on a Dask cluster, whatever happens to its workers.
 
-Scattered data is gone when its workers are. Here the table is made by tasks, block by block, so
-that the scheduler can make it again; a task whose worker was lost is run anew by another.
+Scattered data is gone when its workers are. `run_on_workers` then sends everything out again;
+`map_tasks` has the table that all tasks read made by tasks itself, block by block, so that the
+scheduler can make it again, and a task whose worker was lost is run anew by another.
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["ATTEMPTS", "LOOK", "WorkersLostError"]
-__all__ += ["library", "map_tasks", "run_on_workers", "smallest_worker"]
+__all__ = [
+    "ATTEMPTS",
+    "LOOK",
+    "WorkersLostError",
+    "library",
+    "map_tasks",
+    "run_on_workers",
+    "smallest_worker",
+]
 
 #: Seconds between looks at the list of workers while tasks run, and how often all is tried.
 LOOK, ATTEMPTS = 2.0, 10

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 import torch
 from bootclus.bootclus_cases import three_gaussians
-from gpu.host_kernels import COMPILER, host_modules
 
 import evdist.estimators.bootclus as estimator
 import evdist.gpu.intervals as device_intervals
 import evdist.solvers.device_bootclus as device_solver
 from evdist import Bootclus
-from evdist.gpu.cuda_rows import CudaRows
 from evdist.mixture import GaussianMixture
 from evdist.solvers.bootclus_replicates import GaussianReplicates, bootstrap_gaussian
 from evdist.solvers.intervals import IntervalPairs, draw_band, some_intervals
@@ -29,13 +27,10 @@ def on_torch(monkeypatch):
 
 
 @pytest.fixture
-def on_cuda_source(on_torch, monkeypatch, tmp_path):
+def on_cuda_source(on_torch, cuda_source, monkeypatch):
     """device="cuda" is the CUDA source, thread after thread on the CPU."""
-    if COMPILER is None:
-        pytest.skip("needs a C++ compiler to run the CUDA source on the CPU")
-    rows = CudaRows(host_modules(tmp_path))
-    monkeypatch.setattr(device_solver, "rows_on", lambda device, f: rows)
-    monkeypatch.setattr(device_intervals, "rows_on", lambda device, f: rows)
+    monkeypatch.setattr(device_solver, "rows_on", lambda device, f: cuda_source)
+    monkeypatch.setattr(device_intervals, "rows_on", lambda device, f: cuda_source)
 
 
 @pytest.fixture(scope="module")
