@@ -4,7 +4,8 @@ Every worker process keeps its share: all masses, and the pairs of its own piece
 task per worker; it takes over the rows that the others changed in the step before (their results
 are its dependencies), updates its own rows and returns those that moved. So a sweep moves at most
 n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
-(steps x workers) tasks.
+(steps x workers) tasks. Where another sweep is sure to follow, its tasks are queued before the sums
+of the present one are here: workers wait for each other, but not for whoever counts.
 
 What a worker keeps and does is in `shares.py`. When a worker is lost, or a task finds its share out
 of step, all workers go back to the last restore point and do the sweeps since then again: same
@@ -19,7 +20,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from evdist.blocks import shares as tasks
 from evdist.blocks.plan import whole_cycles
-from evdist.blocks.shares import OutOfStepError, Shared
+from evdist.blocks.shares import OutOfStepError, Rest, Shared
 from evdist.blocks.tasks import ATTEMPTS, LOOK, WorkersLostError, library
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class ClusterExecutor:
             self._number = 0
             self._patches: list[Future] = []
             self._last: dict[str, Future] = {}
+            #: Sums of the next sweep, where it was begun before it was asked for.
+            self._ahead: list[Future] = []
             problem, mass = self._client.scatter(
                 [self.problem, self._point], broadcast=True, hash=False
             )
@@ -160,7 +163,8 @@ class ClusterExecutor:
         raise WorkersLostError("Workers are lost faster than sweeps can be done again.")
 
     # -- the sweeps
-    def _sweep_once(self, rest: float) -> float | None:
+    def _begin(self, rest: Rest) -> list[Future]:
+        """Queue the steps of a sweep; what tells its sums when they are done."""
         for step in range(len(self.problem.plan.steps)):
             patches = self._patches
             results = {
@@ -171,17 +175,16 @@ class ClusterExecutor:
             self._last = results
             self._patches = self._bundled(list(results.values()))
             self._number += 1
-        sums = [
-            self._submit(tasks.changes, self._token, self._number, self._last[w], worker=w)
-            for w in self._owners
-        ]
+        return [self._submit(tasks.sums, last, worker=w) for w, last in self._last.items()]
+
+    def _sweep_once(self, rest: float, then: Rest | None = None) -> float | None:
+        """Wait for a sweep, begun here or by the call before; `then` is begun meanwhile."""
+        sums = self._ahead or self._begin(rest)
+        self._ahead = [] if then is None else self._begin(then)
         if not self._finished(sums):
             return None
-        found: dict[int, float] = {}
-        for part in self._client.gather(sums):
-            found.update(part)
         self._since.append(rest)
-        return math.fsum(found[q] for q in sorted(found))
+        return tasks.fall(m for part in self._client.gather(sums) for m in part)
 
     def _bundled(self, patches: list[Future]) -> list[Future]:
         """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
@@ -190,13 +193,16 @@ class ClusterExecutor:
             patches = [self._client.submit(tasks.bundle, g, pure=False) for g in groups]
         return patches
 
-    def sweep(self, rest: float = 0.0) -> float:
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
         """One pass over all rows but those that last brought less than `rest`.
 
-        Returns the change of the sum over pairs, zero or negative.
+        Returns the change of the sum over pairs, zero or negative. `then` makes the rest of the
+        next sweep from it, where one is sure to follow and nothing is asked before: the workers
+        go on with it at once.
         """
-        fall = self._recovering(lambda: self._sweep_once(rest))
-        if len(self._since) >= self._restore_every:
+        due = len(self._since) + 1 >= self._restore_every
+        fall = self._recovering(lambda: self._sweep_once(rest, None if due else then))
+        if due:
             self._point = self.masses()
             self._since = []
             if not set(self._client.nthreads()) <= set(self._owners):
@@ -205,6 +211,7 @@ class ClusterExecutor:
 
     def objective(self) -> tuple[float, float]:
         """(stress, penalty) summed over all pairs and links, each counted once."""
+        self._must_stand()
 
         def attempt() -> tuple[float, float] | None:
             jobs = [
@@ -223,6 +230,7 @@ class ClusterExecutor:
 
     def masses(self) -> NDArray[np.float32]:
         """The present masses, (n, f), in positions, each part fetched from another worker."""
+        self._must_stand()
 
         def attempt() -> NDArray[np.float32] | None:
             cuts = np.linspace(0, self.problem.n, len(self._owners) + 1).astype(int).tolist()
@@ -236,9 +244,13 @@ class ClusterExecutor:
 
         return self._recovering(attempt)
 
+    def _must_stand(self) -> None:
+        if self._ahead:
+            raise RuntimeError("The workers are in the next sweep: wait for it, without `then`.")
+
     def close(self) -> None:
         """Free the workers' memory."""
-        self._patches, self._last = [], {}
+        self._patches, self._last, self._ahead = [], {}, []
         self._client.run(tasks.forget, self._job, on_error="ignore")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -37,7 +38,7 @@ class LocalExecutor:
             return [np.concatenate(steps)]
         return steps
 
-    def sweep(self, rest: float = 0.0) -> float:
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
         """One pass over all rows but those that last brought less than `rest`.
 
         Returns the change of the sum over pairs, zero or negative.

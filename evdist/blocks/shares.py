@@ -6,10 +6,11 @@ pinned to it and count their steps.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +18,37 @@ from numpy.typing import NDArray
 from evdist.blocks.steps import tell_step
 
 __all__ = [
+    "Moved",
     "OutOfStepError",
+    "Rest",
     "Share",
     "Shared",
     "bundle",
-    "changes",
+    "fall",
     "forget",
     "install",
     "kin",
     "masses",
     "objective",
     "step",
+    "sums",
 ]
 
-#: Rows that moved in a step, as (worker, positions, masses) of each worker.
-Patch = list[tuple[str, NDArray[np.uint32], NDArray[np.float32]]]
+
+class Moved(NamedTuple):
+    """What one worker did in a step: the rows that moved, and their masses."""
+
+    worker: str
+    rows: NDArray[np.uint32]
+    mass: NDArray[np.float32]
+    #: After the last step of a sweep, what each of the worker's pieces brought in it.
+    changes: dict[int, float]
+
+
+#: A step as several workers did it.
+Patch = list[Moved]
+#: The rest of a sweep as a number, or from what the sweep before it has brought.
+Rest = float | Callable[[float], float]
 
 
 class OutOfStepError(RuntimeError):
@@ -90,6 +107,7 @@ class _Held:
     share: Share
     steps: int
     step: int = 0
+    rest: float = 0.0
 
 
 #: Fits of this worker process, by token. An out-dated one is dropped when the next is installed.
@@ -114,20 +132,34 @@ def install(
 
 
 def step(
-    token: str, number: int, step: int, rest: float, patches: Sequence[Patch], after: Any
+    token: str, number: int, step: int, rest: Rest, patches: Sequence[Patch], after: Any
 ) -> Patch:
-    """Take over the rows of the last step, then update this worker's rows of this step."""
+    """Take over the rows of the last step, then update this worker's rows of this step.
+
+    `rest` is that of the sweep: the first step finds out and keeps it.
+    """
     held = _held(token, number)
     _apply(held, patches)
-    rows, mass, count = held.share.update(step, rest)
+    if step == 0:
+        held.rest = rest(fall(m for patch in patches for m in patch)) if callable(rest) else rest
+    rows, mass, count = held.share.update(step, held.rest)
     held.step += 1
+    changes = held.share.changes() if step + 1 == held.steps else {}
     tell_step(step + 1, held.steps, count)
-    return [(held.worker, rows, mass)]
+    return [Moved(held.worker, rows, mass, changes)]
 
 
-def changes(token: str, number: int, after: Any) -> dict[int, float]:
-    """Change of the objective that each of the worker's pieces brought in the sweep."""
-    return _held(token, number).share.changes()
+def sums(last: Patch) -> Patch:
+    """What the last step of a sweep says of the sweep, without the rows."""
+    return [m._replace(rows=m.rows[:0], mass=m.mass[:0]) for m in last]
+
+
+def fall(moved: Iterable[Moved]) -> float:
+    """What a sweep has brought, from all workers' last steps: same bits in whatever order."""
+    pieces: dict[int, float] = {}
+    for m in moved:
+        pieces.update(m.changes)
+    return math.fsum(pieces[q] for q in sorted(pieces))
 
 
 def objective(token: str, number: int, patches: Sequence[Patch]) -> dict[int, tuple[float, float]]:
@@ -144,7 +176,7 @@ def masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) 
 
 
 def bundle(patches: Sequence[Patch]) -> Patch:
-    return [piece for patch in patches for piece in patch]
+    return [moved for patch in patches for moved in patch]
 
 
 def _held(token: str, number: int) -> _Held:
@@ -156,9 +188,9 @@ def _held(token: str, number: int) -> _Held:
 
 def _apply(held: _Held, patches: Sequence[Patch]) -> None:
     for patch in patches:
-        for worker, rows, mass in patch:
-            if worker != held.worker:
-                held.share.patch(rows, mass)
+        for moved in patch:
+            if moved.worker != held.worker:
+                held.share.patch(moved.rows, moved.mass)
 
 
 def forget(job: str) -> None:

@@ -231,6 +231,10 @@ def distances(
     return out
 
 
+#: Dissimilarities that `transform` holds at a time: a few kilobytes.
+_AT_ONCE = 1024
+
+
 @njit(cache=True, nogil=True)
 def transform(D, d0, out):
     """phi(d) = 1 - exp(-gamma d^2), gamma = -log(0.05) / d0^2; k-CEVCLUS eqs. (5)-(6).
@@ -243,17 +247,22 @@ def transform(D, d0, out):
     error is below 1e-10 of the value, far below float32's.
     """
     gamma = -np.log(0.05) / (d0 * d0)
-    for i in range(D.size):
-        d = np.float64(D[i])
-        # From 32 on the value is one in float32.
-        x = -min(gamma * d * d, 32.0) / 128.0
-        q = 1.0
-        for j in range(8, 1, -1):
-            q = 1.0 + q * x * (1.0 / j)
-        q *= x
-        for _ in range(7):
-            q *= q + 2.0
-        out[i] = np.float32(-q)
+    # Vectors need to know that what is written is not what is yet to be read; `out` may be D.
+    some = np.empty(min(D.size, _AT_ONCE), np.float32)
+    for lo in range(0, D.size, _AT_ONCE):
+        size = min(_AT_ONCE, D.size - lo)
+        for i in range(size):
+            d = np.float64(D[lo + i])
+            # From 32 on the value is one in float32.
+            x = -min(gamma * d * d, 32.0) / 128.0
+            q = 1.0
+            for j in range(8, 1, -1):
+                q = 1.0 + q * x * (1.0 / j)
+            q *= x
+            for _ in range(7):
+                q *= q + 2.0
+            some[i] = np.float32(-q)
+        out[lo : lo + size] = some[:size]
 
 
 def pairwise(metric: Callable[[NDArray, NDArray], float], A: ArrayLike, B: ArrayLike) -> NDArray:

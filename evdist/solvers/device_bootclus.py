@@ -98,7 +98,7 @@ class IntervalExecutor:
             problem.projection[:, :, :f],
         )  # fmt: skip
 
-    def sweep(self, rest: float = 0.0) -> float:
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
         """One pass over all rows; none rests here, where neighbours are updated together anyway.
 
         Returns the change of the sum over pairs, zero or negative.

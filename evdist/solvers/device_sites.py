@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -73,7 +74,7 @@ class DeviceExecutor:
             terms_of(problem), mass, range(len(problem.plan.pieces)), pairs.graph, pairs.kept
         )
 
-    def sweep(self, rest: float = 0.0) -> float:
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
         """One pass over all rows; none rests here, where neighbours are updated together anyway.
 
         Returns the change of the sum over pairs, zero or negative.

@@ -16,6 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -37,7 +38,9 @@ class Executor(Protocol):
 
     problem: Problem
 
-    def sweep(self, rest: float = 0.0) -> float: ...
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
+        """`then` gives the rest of a sweep that is sure to follow, from what this one returns."""
+        ...
 
     def objective(self) -> tuple[float, float]: ...
 
@@ -106,8 +109,12 @@ def iterate(
     while state.sweep < stop.max_iter and state.error >= stop.tol:
         before = state.history[-1]
         every_row = state.sweep % CYCLE == 0 or state.sweep == first
-        rest = 0.0 if every_row else REST * stop.tol * before / (scale * executor.problem.n)
-        now = max(before + executor.sweep(rest) * scale, 0.0)
+        threshold = partial(_threshold, before, scale, stop.tol, executor.problem.n)
+        # The error at best halves. Between cycles the masses are asked for.
+        sure = 0.5 * state.error >= stop.tol or (full >= stop.tol and not every_row)
+        sure &= state.sweep + 1 < stop.max_iter and (state.sweep + 1) % CYCLE != 0
+        fall = executor.sweep(0.0 if every_row else threshold(0.0), threshold if sure else None)
+        now = max(before + fall * scale, 0.0)
         error = stop.update(state.error, before, now)
         if every_row:
             full = stop.change(before, now)
@@ -115,6 +122,11 @@ def iterate(
             error = max(error, stop.tol)
         state = State(state.sweep + 1, error, [*state.history, now])
         yield state
+
+
+def _threshold(before: float, scale: float, tol: float, n: int, fall: float) -> float:
+    """What a row must bring not to rest, when the objective `before` has fallen by a sweep."""
+    return REST * tol * max(before + fall * scale, 0.0) / (scale * n)
 
 
 def minimise(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -15,6 +17,7 @@ from distributed import Client, LocalCluster
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
+from evdist.blocks import cluster as cluster_module
 from evdist.blocks import plan as plan_module
 from evdist.blocks.cluster import ClusterExecutor, _shares
 from evdist.blocks.local import LocalExecutor
@@ -140,6 +143,57 @@ def test_executors_agree_sweep_by_sweep(client):
     there.close()
 
 
+def test_a_sweep_that_is_begun_ahead_is_the_sweep_that_follows(client):
+    problem, mass = make_problem(500, n_links=30)
+    there = ClusterExecutor(client, problem, mass, restore_every=100)
+    with LocalExecutor(problem, mass) as here:
+        rest = _sweeps_ahead(there, here)
+        for ask in (there.masses, there.objective):
+            with pytest.raises(RuntimeError, match="in the next sweep: wait for it"):
+                ask()
+        assert there.sweep(rest) == here.sweep(rest)
+        np.testing.assert_array_equal(there.masses(), here.masses())
+    there.close()
+
+
+def _sweeps_ahead(there: ClusterExecutor, here: LocalExecutor) -> float:
+    """Five sweeps, the next one always begun; its rest."""
+    then = partial(operator.mul, -1e-3)  # rows rest that bring less than this share of the whole
+    rest = 0.0
+    for _ in range(5):
+        fall = here.sweep(rest)
+        assert there.sweep(rest, then) == fall
+        rest = then(fall)
+    return rest
+
+
+def test_what_many_workers_send_is_bundled(client, monkeypatch):
+    monkeypatch.setattr(cluster_module, "_FAN_IN", 2)
+    client.cluster.scale(3)
+    client.wait_for_workers(3, timeout=60)
+    problem, mass = make_problem(500)
+    there = ClusterExecutor(client, problem, mass, restore_every=100)
+    try:
+        with LocalExecutor(problem, mass) as here:
+            rest = _sweeps_ahead(there, here)
+            assert len(there._patches) == 2
+            assert there.sweep(rest) == here.sweep(rest)
+            np.testing.assert_array_equal(there.masses(), here.masses())
+    finally:
+        there.close()
+        client.cluster.scale(2)
+
+
+def test_no_sweep_is_begun_before_a_restore_point_is_taken(client):
+    problem, mass = make_problem(200)
+    there = ClusterExecutor(client, problem, mass, restore_every=4)
+    with LocalExecutor(problem, mass) as here:
+        for sweep in range(1, 9):
+            assert there.sweep(0.0, partial(operator.mul, 0.0)) == here.sweep(0.0)
+            assert bool(there._ahead) == (sweep % 4 != 0)
+    there.close()
+
+
 def test_only_rows_that_moved_are_sent(client):
     problem, mass = make_problem(500)
     there = ClusterExecutor(client, problem, mass)
@@ -147,7 +201,7 @@ def test_only_rows_that_moved_are_sent(client):
 
     def sent() -> list[int]:
         patches = client.gather(there._patches)
-        return sorted(row for patch in patches for _, rows, _ in patch for row in rows.tolist())
+        return sorted(row for patch in patches for moved in patch for row in moved.rows.tolist())
 
     before = there.masses()
     there.sweep()

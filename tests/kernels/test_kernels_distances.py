@@ -180,6 +180,14 @@ def test_phi_is_eq_5_increases_and_stays_below_one(d, d0):
     assert (found <= 1).all()
 
 
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 5000])
+def test_phi_may_be_written_over_its_argument(n):
+    d = np.random.default_rng(n).gamma(1.0, size=n).astype(np.float32)
+    expected = phi(d, 2.0)
+    transform(d, 2.0, d)
+    np.testing.assert_array_equal(d, expected)
+
+
 def test_phi_keeps_small_dissimilarities_apart():
     # 1 - exp(x) would round these to zero.
     np.testing.assert_allclose(phi(np.array([1e-6]), 1.0), -np.log(0.05) * 1e-12, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +21,7 @@ class Scripted:
         self.values, self.at = values, done
         self.problem = SimpleNamespace(n=7)
 
-    def sweep(self, rest: float = 0.0) -> float:
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
         self.at += 1
         return self.values[self.at] - self.values[self.at - 1]
 
@@ -97,7 +98,7 @@ def test_rounding_never_makes_a_rise_or_a_negative_objective():
     """The sum of many falls may pass what is computed afresh; neither may show."""
     values = [1.0, 1e-20, 0.0, 0.0]
     executor = Scripted(values)
-    executor.sweep = lambda rest=0.0: -0.6  # type: ignore[method-assign]
+    executor.sweep = lambda rest=0.0, then=None: -0.6  # type: ignore[method-assign]
     solution = minimise(executor, 1.0, Stop(1e-9, 3))
     assert min(solution.history) >= 0
     assert (np.diff(solution.history) <= 0).all()

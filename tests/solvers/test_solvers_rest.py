@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
@@ -68,7 +74,7 @@ class _Script:
     def objective(self) -> tuple[float, float]:
         return self.J, 0.0
 
-    def sweep(self, rest: float = 0.0) -> float:
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
         fall = self.J * self.full.pop(0) if rest == 0.0 else 0.0
         self.J -= fall
         return -fall
@@ -87,6 +93,43 @@ def test_rest_does_not_end_a_fit_whose_full_sweeps_still_gain(X):
     assert solution.converged
     # The running mean of eq. (21) alone would have fallen below tol between two full sweeps.
     assert 7 * CYCLE < solution.n_iter <= 8 * CYCLE
+
+
+class _Announced(_Script):
+    """Brings relative changes in turn, and holds `iterate` to what it says of the next sweep."""
+
+    def __init__(self, problem: Problem, changes: list[float]):
+        super().__init__(problem, changes)
+        self.expected: float | None = None
+        self.announced: list[bool] = []
+
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
+        assert self.expected is None or rest == self.expected
+        fall = -super().sweep(0.0)
+        self.expected = None if then is None else then(-fall)
+        self.announced.append(then is not None)
+        return -fall
+
+
+@given(
+    st.lists(st.floats(0, 0.5), min_size=60, max_size=60),
+    st.sampled_from([0.0, 1e-9, 1e-3, 0.1]),
+    st.integers(1, 50),
+    st.floats(0.1, 10),
+)
+def test_a_sweep_that_was_announced_follows_with_the_rest_that_was_said(changes, tol, most, scale):
+    script = _Announced(cast(Problem, SimpleNamespace(n=100)), changes)
+    solution = irqp.minimise(script, scale, irqp.Stop(tol, most))
+    assert script.expected is None  # the last one announced nothing
+    assert solution.n_iter == len(script.announced)
+    # At the end of a cycle masses are kept, so nothing may be under way.
+    assert not any(script.announced[CYCLE - 1 :: CYCLE])
+
+
+def test_nearly_every_sweep_is_announced():
+    script = _Announced(cast(Problem, SimpleNamespace(n=100)), [0.1] * 60)
+    irqp.minimise(script, 1.0, irqp.Stop(1e-5, 20))
+    assert script.announced == [(t + 1) % CYCLE != 0 for t in range(20)]
 
 
 def test_checkpoints_fall_on_whole_cycles():
