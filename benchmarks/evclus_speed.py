@@ -4,7 +4,6 @@
     python benchmarks/evclus_speed.py sweep       CPU time of a sweep against R and a bare gather
     python benchmarks/evclus_speed.py million     10^5 and 10^6 objects on this machine
     python benchmarks/evclus_speed.py dask        two threads against two Dask workers, and a kill
-    python benchmarks/evclus_speed.py dask plain  the same, with Dask's own settings for workers
 
 Absolute times belong to the machine that printed them; the ratios were measured in one run each.
 Every part runs in a process of its own, so that its peak memory is its own.
@@ -29,7 +28,6 @@ from threadpoolctl import threadpool_limits
 
 from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.blocks.connect import SELDOM
 from evdist.blocks.local import LocalExecutor
 from evdist.blocks.problem import Plan, Problem
 from evdist.kernels.vector import aligned_zeros
@@ -148,16 +146,14 @@ def million() -> None:
     )
 
 
-def dask(settings: str = "ours") -> None:
+def dask() -> None:
     """Two threads of one process against two single-thread workers; then kill -9 one of them."""
-    from dask import config
     from distributed import Client, LocalCluster
 
     X, _ = blobs(1_000_000)
     small, _ = blobs(20_000)
     EVCLUS(10, random_state=0).fit(small)
     with (
-        config.set({} if settings == "plain" else SELDOM),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
@@ -199,7 +195,7 @@ PARTS = {"sweep": sweep, "million": million, "dask": dask}
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        PARTS[sys.argv[1]](*sys.argv[2:])
+        PARTS[sys.argv[1]]()
     else:
         for part in PARTS:
             print(f"--- {part}", flush=True)

@@ -7,15 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["SELDOM", "connected", "local_workers"]
+__all__ = ["connected", "local_workers"]
 
-#: Dask's settings for workers that compute all the time. By default it looks a hundred times a
-#: second what Python code each thread runs, and fifty times whether the event loop is late: with
-#: as many workers as cores that takes cores away from compiled code, of which it sees nothing.
-SELDOM = {
-    "distributed.worker.profile.interval": "100ms",
-    "distributed.admin.tick.interval": "200ms",
-}
 #: Seconds until a scheduler must have answered.
 _TIMEOUT = 20.0
 
@@ -70,13 +63,13 @@ def connected(
 def local_workers(n_workers: int, threads: int, settings: Mapping[str, Any]) -> Iterator[Any]:
     """A client of `n_workers` new processes on loopback, which end with the block.
 
-    `settings` are Dask's, for the scheduler and the workers, beside those of SELDOM.
+    `settings` are Dask's, for the scheduler and the workers.
     """
     import dask
     from distributed import Client, LocalCluster
 
     with (
-        dask.config.set({**SELDOM, **settings}),
+        dask.config.set(settings),
         LocalCluster(
             n_workers=n_workers, threads_per_worker=threads, processes=True, host="127.0.0.1",
             dashboard_address="127.0.0.1:0",

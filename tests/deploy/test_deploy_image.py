@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import operator
 import os
 import re
 import runpy
@@ -21,8 +20,6 @@ import pytest
 import yaml
 from chart_render import rendered
 from cryptography import x509
-
-from evdist.blocks.connect import SELDOM
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -230,12 +227,6 @@ def test_the_settings_of_dask_are_those_of_the_chart() -> None:
     chart = yaml.safe_load(rendered("minimal")["ConfigMap", "-dask"]["data"]["evdist.yaml"])
     text = (DEPLOY / "dask.yaml").read_text().replace("/tls/dask/", "/tls/")
     assert yaml.safe_load(text) == chart
-
-
-def test_workers_everywhere_are_looked_at_as_seldom() -> None:
-    config = yaml.safe_load((DEPLOY / "dask.yaml").read_text())
-    for key, value in SELDOM.items():
-        assert functools.reduce(operator.getitem, key.split("."), config) == value
 
 
 @pytest.mark.parametrize("name", ["scheduler", "worker", "prefect", "prefect-worker"])

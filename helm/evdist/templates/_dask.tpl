@@ -27,11 +27,6 @@ distributed:
         - distributed.http.scheduler.api
         {{- end }}
         - evdist.monitor.page
-  # Looked at less often than by default: workers are to compute.
-  worker:
-    profile: {interval: 100ms}
-  admin:
-    tick: {interval: 200ms}
 {{- end -}}
 
 {{- define "evdist.daskVolumes" -}}
