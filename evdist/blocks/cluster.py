@@ -17,10 +17,12 @@ here needs more than NumPy and Dask.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import uuid
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from concurrent import futures
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +93,7 @@ class ClusterExecutor:
                              numbers[w], worker=w)
                 for w, pieces in self._owners.items()
             ]  # fmt: skip
-            if self._finished(jobs):
+            if self._results(jobs) is not None:
                 return
         raise WorkersLostError("Workers are lost faster than they can be set up.")
 
@@ -99,12 +101,12 @@ class ClusterExecutor:
         """The number of each worker among its kin; None when one was lost meanwhile."""
         if self.problem.kin is None:
             return dict.fromkeys(self._owners, 0)
-        jobs = [self._submit(tasks.kin, problem, worker=w) for w in self._owners]
-        if not self._finished(jobs):
+        found = self._results([self._submit(tasks.kin, problem, worker=w) for w in self._owners])
+        if found is None:
             return None
         seen: Counter[Hashable] = Counter()
         numbers = {}
-        for worker, kin in zip(self._owners, self._client.gather(jobs), strict=True):
+        for worker, kin in zip(self._owners, found, strict=True):
             numbers[worker] = seen[kin]
             seen[kin] += 1
         return numbers
@@ -119,27 +121,22 @@ class ClusterExecutor:
             key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
         )  # fmt: skip
 
-    def _finished(self, jobs: list[Future]) -> bool:
-        """Wait for all; False when a worker was lost or a share was out of step."""
+    def _results(self, jobs: list[Future]) -> list | None:
+        """What all jobs return; None when a worker was lost or a share was out of step."""
         dask = library()
-        while True:
-            try:
-                with self._client.as_current():  # it need not be the process's only one
-                    done = dask.wait(jobs, timeout=LOOK)
-                for job in done.done:
-                    if job.status != "finished":
-                        error = job.exception() if job.status == "error" else None
-                        gone = (OutOfStepError, dask.KilledWorker)
-                        if error is None or isinstance(error, gone):
-                            return False
-                        raise error
-                return True
-            except TimeoutError:
-                # Tasks are pinned: those of a lost worker would wait for ever.
-                there = set(self._client.nthreads())
-                if not set(self._owners) <= there:
-                    self._client.cancel(jobs, force=True)
-                    return False
+        # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
+        # had, would not come. Nor cut off and begun again: what is fetched may be large.
+        loop: Any = self._client.loop
+        fetched = asyncio.run_coroutine_threadsafe(
+            self._client.gather(jobs, asynchronous=True), loop.asyncio_loop
+        )
+        while not futures.wait([fetched], LOOK).done:
+            if not set(self._owners) <= set(self._client.nthreads()):
+                self._client.cancel(jobs, force=True)  # which ends the fetching
+        try:
+            return fetched.result()
+        except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
+            return None
 
     def _recovering(self, attempt: Any) -> Any:
         """Call `attempt` until it succeeds, going back to the restore point in between."""
@@ -181,10 +178,11 @@ class ClusterExecutor:
         """Wait for a sweep, begun here or by the call before; `then` is begun meanwhile."""
         sums = self._ahead or self._begin(rest)
         self._ahead = [] if then is None else self._begin(then)
-        if not self._finished(sums):
+        found = self._results(sums)
+        if found is None:
             return None
         self._since.append(rest)
-        return tasks.fall(m for part in self._client.gather(sums) for m in part)
+        return tasks.fall(m for part in found for m in part)
 
     def _bundled(self, patches: list[Future]) -> list[Future]:
         """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
@@ -218,11 +216,10 @@ class ClusterExecutor:
                 self._submit(tasks.objective, self._token, self._number, self._patches, worker=w)
                 for w in self._owners
             ]
-            if not self._finished(jobs):
+            parts = self._results(jobs)
+            if parts is None:
                 return None
-            found: dict[int, tuple[float, float]] = {}
-            for part in self._client.gather(jobs):
-                found.update(part)
+            found = {q: value for part in parts for q, value in part.items()}
             values = [found[q] for q in sorted(found)]
             return math.fsum(s for s, _ in values) / 2, math.fsum(p for _, p in values) / 2
 
@@ -240,7 +237,8 @@ class ClusterExecutor:
                 )
                 for w, lo, hi in zip(self._owners, cuts[:-1], cuts[1:], strict=True)
             ]
-            return np.concatenate(self._client.gather(jobs)) if self._finished(jobs) else None
+            parts = self._results(jobs)
+            return None if parts is None else np.concatenate(parts)
 
         return self._recovering(attempt)
 
