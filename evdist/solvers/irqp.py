@@ -109,7 +109,7 @@ def iterate(
     while state.sweep < stop.max_iter and state.error >= stop.tol:
         before = state.history[-1]
         every_row = state.sweep % CYCLE == 0 or state.sweep == first
-        threshold = partial(_threshold, before, scale, stop.tol, executor.problem.n)
+        threshold = partial(_threshold, before, scale, REST * stop.tol, executor.problem.n)
         # The error at best halves. Between cycles the masses are asked for.
         sure = 0.5 * state.error >= stop.tol or (full >= stop.tol and not every_row)
         sure &= state.sweep + 1 < stop.max_iter and (state.sweep + 1) % CYCLE != 0
@@ -124,9 +124,9 @@ def iterate(
         yield state
 
 
-def _threshold(before: float, scale: float, tol: float, n: int, fall: float) -> float:
-    """What a row must bring not to rest, when the objective `before` has fallen by a sweep."""
-    return REST * tol * max(before + fall * scale, 0.0) / (scale * n)
+def _threshold(before: float, scale: float, share: float, n: int, fall: float) -> float:
+    """`share` of the mean objective of a row, where a sweep has changed the sum by `fall`."""
+    return share * max(before + fall * scale, 0.0) / (scale * n)
 
 
 def minimise(
