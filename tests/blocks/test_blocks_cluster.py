@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,14 +33,16 @@ pytestmark = pytest.mark.process
 N = 1200
 
 
+def started(n_workers: int, folder: Path) -> LocalCluster:
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+        dashboard_address="127.0.0.1:0", local_directory=str(folder), memory_limit="2GiB",
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[Client]:
-    cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
-        host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
-        memory_limit="2GiB",
-    )  # fmt: skip
-    with cluster, Client(cluster) as client:
+    with started(2, tmp_path_factory.mktemp("dask")) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -167,21 +170,20 @@ def _sweeps_ahead(there: ClusterExecutor, here: LocalExecutor) -> float:
     return rest
 
 
-def test_what_many_workers_send_is_bundled(client, monkeypatch):
+def test_what_many_workers_send_is_bundled(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_module, "_FAN_IN", 2)
-    client.cluster.scale(3)
-    client.wait_for_workers(3, timeout=60)
     problem, mass = make_problem(500)
-    there = ClusterExecutor(client, problem, mass, restore_every=100)
-    try:
-        with LocalExecutor(problem, mass) as here:
-            rest = _sweeps_ahead(there, here)
-            assert len(there._patches) == 2
-            assert there.sweep(rest) == here.sweep(rest)
-            np.testing.assert_array_equal(there.masses(), here.masses())
-    finally:
+    with (
+        started(3, tmp_path) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        LocalExecutor(problem, mass) as here,
+    ):
+        there = ClusterExecutor(client, problem, mass, restore_every=100)
+        rest = _sweeps_ahead(there, here)
+        assert len(there._patches) == 2
+        assert there.sweep(rest) == here.sweep(rest)
+        np.testing.assert_array_equal(there.masses(), here.masses())
         there.close()
-        client.cluster.scale(2)
 
 
 def test_no_sweep_is_begun_before_a_restore_point_is_taken(client):
