@@ -107,7 +107,7 @@ def cluster(n: int) -> int:
     ECM(C, random_state=0).fit(X[:1000])  # compile
     here, _, wall = timed(lambda: ECM(C, random_state=0).fit(X))
     print(f"threads: {wall:.1f} s, {here.n_iter_} iterations")
-    with LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as workers:
+    with LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers:
         with Client(workers) as client:
             there, _, wall = timed(lambda: ECM(C, random_state=0).fit(X, client=client))
     same = np.array_equal(here.credal_partition_.mass, there.credal_partition_.mass)

@@ -95,7 +95,7 @@ def ranks(bounds: Bounds, epochs: int) -> None:
     sharded, doubled, small = (NNEVCLUS(8, **how, **common) for how in variants)
     wall = {model: timed(model, X)[1] for model in (sharded, doubled, small)}
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         client.wait_for_workers(2)

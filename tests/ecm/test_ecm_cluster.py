@@ -27,7 +27,7 @@ def X() -> np.ndarray:
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> Iterator[Client]:
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
         host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
         memory_limit="2GiB",
     )  # fmt: skip

@@ -93,7 +93,7 @@ def test_a_cluster_changes_no_bit(tmp_path):
     model = CCM(3, init=X[:3], max_iter=300)
     here = model.fit(X).credal_partition_.mass
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
         host="127.0.0.1", local_directory=str(tmp_path), memory_limit="2GiB",
     )  # fmt: skip
     with cluster, Client(cluster) as client:

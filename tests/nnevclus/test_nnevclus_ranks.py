@@ -32,7 +32,9 @@ OPTIONS = {
 @pytest.fixture(scope="module")
 def client():
     with (
-        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        LocalCluster(
+            2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         Client(cluster) as client,
     ):
         client.wait_for_workers(2)
@@ -130,7 +132,9 @@ class TestDeath:
     @pytest.fixture
     def pair(self):
         with (
-            LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=":0") as c,
+            LocalCluster(
+                2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+            ) as c,
             Client(c) as client,
         ):
             client.wait_for_workers(2)
