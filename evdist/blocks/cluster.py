@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from evdist.blocks import shares as tasks
 from evdist.blocks.plan import whole_cycles
 from evdist.blocks.shares import OutOfStepError, Rest, Shared
-from evdist.blocks.tasks import ATTEMPTS, LOOK, WorkersLostError, library
+from evdist.blocks.tasks import ATTEMPTS, LOOK, WorkersLostError, library, wait_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -112,8 +112,7 @@ class ClusterExecutor:
         return numbers
 
     def _workers(self) -> dict[str, int]:
-        self._client.wait_for_workers(1, timeout=60)
-        return dict(sorted(self._client.nthreads().items()))
+        return dict(sorted(wait_for_workers(self._client, 1, 60).items()))
 
     def _submit(self, task: Any, *args: Any, worker: str) -> Future:
         return self._client.submit(
@@ -152,7 +151,7 @@ class ClusterExecutor:
         again = self._since
         for _ in range(ATTEMPTS):
             with suppress(TimeoutError):
-                self._client.wait_for_workers(len(self._owners), timeout=_PATIENCE)
+                wait_for_workers(self._client, len(self._owners), _PATIENCE)
             self._install()
             self._since = []
             if all(self._sweep_once(rest) is not None for rest in again):

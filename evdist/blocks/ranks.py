@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from evdist.blocks.tasks import wait_for_workers
+
 if TYPE_CHECKING:
     from distributed import Client, Future
 
@@ -103,8 +105,7 @@ def _work(
 
 def workers_of(client: Client) -> list[str]:
     """Addresses of the workers that are there, in order; one at least is waited for."""
-    client.wait_for_workers(1, timeout=60)
-    return sorted(client.nthreads())
+    return sorted(wait_for_workers(client, 1, 60))
 
 
 class Ranks:

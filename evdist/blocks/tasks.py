@@ -8,6 +8,7 @@ scheduler can make it again, and a task whose worker was lost is run anew by ano
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ __all__ = [
     "map_tasks",
     "run_on_workers",
     "smallest_worker",
+    "wait_for_workers",
 ]
 
 #: Seconds between looks at the list of workers while tasks run, and how often all is tried.
@@ -52,6 +54,24 @@ def smallest_worker(client: Client) -> tuple[int, int]:
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     limits = [w["memory_limit"] for w in workers if w.get("memory_limit")]
     return max(len(workers), 1), min(limits, default=2**62)
+
+
+def wait_for_workers(client: Client, least: int, seconds: float) -> dict[str, int]:
+    """The threads of every worker, once there are `least` of them; TimeoutError if they stay away.
+
+    Not Dask's own wait: where the client has started its cluster, that one replaces the cluster's
+    list of workers, and when it then hears of the removal of a worker that is no longer on the
+    list, closing the cluster raises KeyError. Those who wait here wait after just such a loss.
+    """
+    end = time.monotonic() + seconds
+    while len(there := client.nthreads()) < least:
+        if time.monotonic() > end:
+            raise TimeoutError(
+                f"After {seconds:g} s the scheduler at {client.scheduler.address} has {len(there)} "
+                f"Dask workers, {least} are needed. Start them, or look at why they do not come."
+            )
+        time.sleep(0.1)
+    return there
 
 
 def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.blocks.tasks import WorkersLostError, smallest_worker
+from evdist.blocks.tasks import WorkersLostError, smallest_worker, wait_for_workers
 from evdist.solvers.ecm import Model, Sums
 
 __all__ = ["BLOCK", "ClusterRows", "LocalRows"]
@@ -70,8 +70,7 @@ class ClusterRows:
         self._send()
 
     def _send(self) -> None:
-        self._client.wait_for_workers(1, timeout=60)
-        threads = sum(self._client.nthreads().values())
+        threads = sum(wait_for_workers(self._client, 1, 60).values())
         blocks = -(-self.n // BLOCK)
         cuts = np.linspace(0, blocks, min(blocks, _PARTS * threads) + 1).round().astype(int) * BLOCK
         parts = [(self._X[lo:hi], _part(self._w, lo, hi)) for lo, hi in pairwise(cuts.tolist())]

@@ -11,10 +11,11 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+import dask.config
 import numpy as np
 import pytest
 from blocks.blocks_cases import make_problem
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
@@ -23,7 +24,7 @@ from evdist.blocks import plan as plan_module
 from evdist.blocks.cluster import ClusterExecutor, _shares
 from evdist.blocks.local import LocalExecutor
 from evdist.blocks.shares import _HELD
-from evdist.blocks.tasks import run_on_workers, smallest_worker
+from evdist.blocks.tasks import run_on_workers, smallest_worker, wait_for_workers
 from evdist.constraints import random_links
 from evdist.solvers import memory
 from evdist.solvers.irqp import Progress
@@ -42,14 +43,20 @@ def started(n_workers: int, folder: Path) -> LocalCluster:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[Client]:
-    with started(2, tmp_path_factory.mktemp("dask")) as cluster, Client(cluster) as client:
+    # A worker is killed more than once here. By default Dask looks 15 s after a loss whether the
+    # worker is back, and gives it up for good if it has just been killed again.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
+        started(2, tmp_path_factory.mktemp("dask")) as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 
 @pytest.fixture
 def client(running) -> Client:
     """Two workers; those that a test before has killed are there again, others are gone."""
-    running.wait_for_workers(2, timeout=60)
+    wait_for_workers(running, 2, 60)
     while len(running.nthreads()) > 2:
         time.sleep(0.1)
     return running
@@ -218,7 +225,7 @@ def test_a_worker_that_joins_gets_a_share_at_the_next_restore_point(client):
     problem, mass = make_problem(500)
     there = ClusterExecutor(client, problem, mass, restore_every=4)
     client.cluster.scale(3)
-    client.wait_for_workers(3, timeout=60)
+    wait_for_workers(client, 3, 60)
     try:
         with LocalExecutor(problem, mass) as here:
             shares = []
@@ -240,6 +247,21 @@ def test_a_killed_worker_changes_no_bit(client, X):
     there = model(checkpoint_every=3, callbacks=[kill]).fit(X, client=client)
     assert len(kill.killed) == 2
     assert_same(there, here)
+
+
+def test_a_worker_that_is_killed_before_its_sums_are_fetched_changes_no_bit(client):
+    problem, mass = make_problem(500)
+    there = ClusterExecutor(client, problem, mass)
+    with LocalExecutor(problem, mass) as here:
+        assert there.sweep(0.0, partial(operator.mul, 0.0)) == here.sweep()
+        wait(there._ahead)
+        address, pid = min(client.run(os.getpid).items())
+        os.kill(pid, signal.SIGKILL)
+        while address in client.nthreads():
+            time.sleep(0.05)
+        assert there.sweep() == here.sweep()
+        np.testing.assert_array_equal(there.masses(), here.masses())
+    there.close()
 
 
 def test_a_worker_killed_with_a_checkpoint_on_disk(client, X, tmp_path):
@@ -280,7 +302,19 @@ def test_an_error_on_a_worker_is_the_users_error(client, X):
         model(metric=metric, d0=3.0).fit(X[:200], client=client)
 
 
+def test_waiting_for_workers_leaves_the_clusters_own_list_alone(client):
+    """Or a cluster that has just lost a worker may raise KeyError when it closes."""
+    known = client.cluster.scheduler_info
+    assert wait_for_workers(client, 2, 60) == client.nthreads()
+    assert client.cluster.scheduler_info is known
+
+
 # ---------------------------------------------------------------------- before it starts
+def test_workers_that_do_not_come_are_told_of(client):
+    with pytest.raises(TimeoutError, match=r"tcp://127.+ has 2 Dask workers, 9 are needed. Start"):
+        wait_for_workers(client, 9, 0.2)
+
+
 def test_a_worker_without_the_memory_is_known_before(client, X, monkeypatch):
     assert smallest_worker(client) == (2, 2 * 2**30)
     monkeypatch.setattr(memory, "smallest_worker", lambda client: (2, 1000))

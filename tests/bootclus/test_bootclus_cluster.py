@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 
 from evdist import Bootclus
 from evdist.blocks import tasks
-from evdist.blocks.tasks import map_tasks
+from evdist.blocks.tasks import map_tasks, wait_for_workers
 from evdist.solvers.bootclus_replicates import bootstrap_gaussian
 
 pytestmark = pytest.mark.process
@@ -59,7 +59,7 @@ def test_a_checkpoint_of_one_kind_is_taken_up_by_the_other(client, X, alone, tmp
 
 
 def test_a_worker_that_dies_during_the_bootstrap_costs_nothing_but_time(client, X, alone):
-    client.wait_for_workers(2, timeout=60)
+    wait_for_workers(client, 2, 60)
     pids = client.run(os.getpid)
     kill = client.submit(os.kill, next(iter(pids.values())), signal.SIGKILL,
                          workers=[next(iter(pids))], allow_other_workers=False)  # fmt: skip

@@ -71,8 +71,6 @@ class SmallClient:
     def __init__(self, threads: int):
         self.threads, self.tasks, self.sent = threads, 0, 0
 
-    def wait_for_workers(self, *_: object, **__: object) -> None: ...
-
     def nthreads(self) -> dict[str, int]:
         return {"here": self.threads}
 
