@@ -41,13 +41,17 @@ def wait_for(what: str, ready, seconds: float = 120.0, process: subprocess.Popen
 
 @contextmanager
 def process(
-    command: list[str], log: Path, env: Mapping[str, str] | None = None, cwd: Path = ROOT
+    command: list[str],
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+    user: str | None = None,
 ) -> Iterator[subprocess.Popen]:
     """A process group of its own, ended with the block: SIGTERM first, SIGKILL if it lives on."""
     with log.open("ab") as out:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            env={**os.environ, **(env or {})}, cwd=cwd, start_new_session=True,
+            env={**os.environ, **(env or {})}, cwd=cwd, start_new_session=True, user=user,
         )  # fmt: skip
     try:
         yield child

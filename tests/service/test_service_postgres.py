@@ -30,25 +30,25 @@ def database() -> Iterator[str]:
     if binaries is None:
         pytest.skip("needs PostgreSQL (Debian: apt-get install postgresql), which is absent")
     # PostgreSQL does not run as root; its data must lie where its own user may go.
-    other = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    user = "postgres" if os.getuid() == 0 else None
     folder = Path(tempfile.mkdtemp(prefix="evdist-postgres-"))
     try:
-        if other:
-            shutil.chown(folder, "postgres")
+        if user:
+            shutil.chown(folder, user)
         subprocess.run(
-            [*other, str(binaries / "initdb"), "-D", str(folder / "data"), "-A", "trust",
+            [str(binaries / "initdb"), "-D", str(folder / "data"), "-A", "trust",
              "-U", "evdist", "--no-sync"],
-            check=True, capture_output=True, cwd=folder,
+            check=True, capture_output=True, cwd=folder, user=user,
         )  # fmt: skip
         port = free_port()
         server = [
-            *other, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port),
+            str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port),
             "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}",
             "-c", "fsync=off",
         ]  # fmt: skip
         log = Path(tempfile.mkdtemp(prefix="evdist-postgres-log-")) / "postgres.log"
         ready = [str(binaries / "pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-q"]
-        with process(server, log, cwd=folder) as child:
+        with process(server, log, cwd=folder, user=user) as child:
             wait_for(
                 "PostgreSQL", lambda: subprocess.run(ready, check=False).returncode == 0,
                 process=child,
