@@ -30,7 +30,7 @@ format: $(VENV)/.installed-dev ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 bench: ## list the benchmarks and how each is run
-	@ls benchmarks/*.py 2>/dev/null | sed 's|^|  $(BIN)/python |' | grep . || echo "  no benchmark yet"
+	@grep -l __main__ benchmarks/*.py | sed 's|^|  $(BIN)/python |'
 
 clean: ## remove the environment, the caches and what the demo wrote
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
