@@ -6,6 +6,7 @@ the client still sends the data, and ends when the client ends without a job for
 
 from __future__ import annotations
 
+import atexit
 import logging
 import subprocess
 import sys
@@ -83,11 +84,17 @@ def _new_process() -> subprocess.Popen[bytes]:
 
 def _give(process: subprocess.Popen[bytes], url: str) -> None:
     """Tell a process its job; none if `url` is empty."""
-    # They outlive the client; kept here, those that have ended are not left over as zombies.
-    _started[:] = [one for one in _started if one.poll() is None] + [process]
+    _forget_ended()
+    _started.append(process)
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin as line:  # one that has died is found out later
         line.write(url.encode())
+
+
+@atexit.register  # Python would take those that nobody has asked after for running ones
+def _forget_ended() -> None:
+    """Processes outlive the client; those that have ended are not left over as zombies."""
+    _started[:] = [one for one in _started if one.poll() is None]
 
 
 def main() -> int:
