@@ -26,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import NNEVCLUS
+from evdist.blocks.tasks import wait_for_workers
 
 
 def timed(model: NNEVCLUS, X: Any, **how: Any) -> tuple[float, float]:
@@ -98,7 +99,7 @@ def ranks(bounds: Bounds, epochs: int) -> None:
         LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
-        client.wait_for_workers(2)
+        wait_for_workers(client, 2)
         two = NNEVCLUS(8, batch_size=200, **common)
         timed(NNEVCLUS(8, batch_size=200, **{**common, "max_iter": 1}), X, client=client)
         _, together = timed(two, X, client=client)

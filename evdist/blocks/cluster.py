@@ -112,7 +112,7 @@ class ClusterExecutor:
         return numbers
 
     def _workers(self) -> dict[str, int]:
-        return dict(sorted(wait_for_workers(self._client, 1, 60).items()))
+        return dict(sorted(wait_for_workers(self._client).items()))
 
     def _submit(self, task: Any, *args: Any, worker: str) -> Future:
         return self._client.submit(

@@ -105,7 +105,7 @@ def _work(
 
 def workers_of(client: Client) -> list[str]:
     """Addresses of the workers that are there, in order; one at least is waited for."""
-    return sorted(wait_for_workers(client, 1, 60))
+    return sorted(wait_for_workers(client))
 
 
 class Ranks:

@@ -56,12 +56,12 @@ def smallest_worker(client: Client) -> tuple[int, int]:
     return max(len(workers), 1), min(limits, default=2**62)
 
 
-def wait_for_workers(client: Client, least: int, seconds: float) -> dict[str, int]:
+def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> dict[str, int]:
     """The threads of every worker, once there are `least` of them; TimeoutError if they stay away.
 
-    Not Dask's own wait: where the client has started its cluster, that one replaces the cluster's
-    list of workers, and when it then hears of the removal of a worker that is no longer on the
-    list, closing the cluster raises KeyError. Those who wait here wait after just such a loss.
+    Not Dask's own wait: where the client was made from a cluster object, that one replaces the
+    object's list of workers; when the removal of a worker that is no longer on the list is then
+    heard of, closing the cluster raises KeyError. Some wait here after just such a loss.
     """
     end = time.monotonic() + seconds
     while len(there := client.nthreads()) < least:

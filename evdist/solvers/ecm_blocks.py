@@ -70,7 +70,7 @@ class ClusterRows:
         self._send()
 
     def _send(self) -> None:
-        threads = sum(wait_for_workers(self._client, 1, 60).values())
+        threads = sum(wait_for_workers(self._client).values())
         blocks = -(-self.n // BLOCK)
         cuts = np.linspace(0, blocks, min(blocks, _PARTS * threads) + 1).round().astype(int) * BLOCK
         parts = [(self._X[lo:hi], _part(self._w, lo, hi)) for lo, hi in pairwise(cuts.tolist())]

@@ -56,7 +56,7 @@ def running(tmp_path_factory) -> Iterator[Client]:
 @pytest.fixture
 def client(running) -> Client:
     """Two workers; those that a test before has killed are there again, others are gone."""
-    wait_for_workers(running, 2, 60)
+    wait_for_workers(running, 2)
     while len(running.nthreads()) > 2:
         time.sleep(0.1)
     return running
@@ -225,7 +225,7 @@ def test_a_worker_that_joins_gets_a_share_at_the_next_restore_point(client):
     problem, mass = make_problem(500)
     there = ClusterExecutor(client, problem, mass, restore_every=4)
     client.cluster.scale(3)
-    wait_for_workers(client, 3, 60)
+    wait_for_workers(client, 3)
     try:
         with LocalExecutor(problem, mass) as here:
             shares = []
@@ -305,7 +305,7 @@ def test_an_error_on_a_worker_is_the_users_error(client, X):
 def test_waiting_for_workers_leaves_the_clusters_own_list_alone(client):
     """Or a cluster that has just lost a worker may raise KeyError when it closes."""
     known = client.cluster.scheduler_info
-    assert wait_for_workers(client, 2, 60) == client.nthreads()
+    assert wait_for_workers(client, 2) == client.nthreads()
     assert client.cluster.scheduler_info is known
 
 

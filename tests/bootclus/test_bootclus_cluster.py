@@ -59,7 +59,7 @@ def test_a_checkpoint_of_one_kind_is_taken_up_by_the_other(client, X, alone, tmp
 
 
 def test_a_worker_that_dies_during_the_bootstrap_costs_nothing_but_time(client, X, alone):
-    wait_for_workers(client, 2, 60)
+    wait_for_workers(client, 2)
     pids = client.run(os.getpid)
     kill = client.submit(os.kill, next(iter(pids.values())), signal.SIGKILL,
                          workers=[next(iter(pids))], allow_other_workers=False)  # fmt: skip

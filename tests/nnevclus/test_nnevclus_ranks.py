@@ -18,6 +18,7 @@ from torch import nn
 
 from evdist import NNEVCLUS
 from evdist.blocks.ranks import Group, RankLostError, Ranks, shares
+from evdist.blocks.tasks import wait_for_workers
 
 pytestmark = pytest.mark.process
 
@@ -37,7 +38,7 @@ def client():
         ) as cluster,
         Client(cluster) as client,
     ):
-        client.wait_for_workers(2)
+        wait_for_workers(client, 2)
         yield client
 
 
@@ -137,7 +138,7 @@ class TestDeath:
             ) as c,
             Client(c) as client,
         ):
-            client.wait_for_workers(2)
+            wait_for_workers(client, 2)
             yield client
 
     def test_is_told_and_changes_no_bit(self, pair, tmp_path):

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -45,13 +46,13 @@ def process(
     log: Path,
     env: Mapping[str, str] | None = None,
     cwd: Path = ROOT,
-    user: str | None = None,
+    **account: Any,
 ) -> Iterator[subprocess.Popen]:
     """A process group of its own, ended with the block: SIGTERM first, SIGKILL if it lives on."""
     with log.open("ab") as out:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            env={**os.environ, **(env or {})}, cwd=cwd, start_new_session=True, user=user,
+            env={**os.environ, **(env or {})}, cwd=cwd, start_new_session=True, **account,
         )  # fmt: skip
     try:
         yield child

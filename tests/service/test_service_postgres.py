@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,15 +31,16 @@ def database() -> Iterator[str]:
     if binaries is None:
         pytest.skip("needs PostgreSQL (Debian: apt-get install postgresql), which is absent")
     # PostgreSQL does not run as root; its data must lie where its own user may go.
-    user = "postgres" if os.getuid() == 0 else None
+    root, name = os.getuid() == 0, "postgres"
+    account: dict[str, Any] = {"user": name, "group": name, "extra_groups": []} if root else {}
     folder = Path(tempfile.mkdtemp(prefix="evdist-postgres-"))
     try:
-        if user:
-            shutil.chown(folder, user)
+        if account:
+            shutil.chown(folder, name)
         subprocess.run(
             [str(binaries / "initdb"), "-D", str(folder / "data"), "-A", "trust",
              "-U", "evdist", "--no-sync"],
-            check=True, capture_output=True, cwd=folder, user=user,
+            check=True, capture_output=True, cwd=folder, **account,
         )  # fmt: skip
         port = free_port()
         server = [
@@ -48,7 +50,7 @@ def database() -> Iterator[str]:
         ]  # fmt: skip
         log = Path(tempfile.mkdtemp(prefix="evdist-postgres-log-")) / "postgres.log"
         ready = [str(binaries / "pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-q"]
-        with process(server, log, cwd=folder, user=user) as child:
+        with process(server, log, cwd=folder, **account) as child:
             wait_for(
                 "PostgreSQL", lambda: subprocess.run(ready, check=False).returncode == 0,
                 process=child,
