@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from evdist import Bootclus
 from evdist.belief import FocalSets
+from evdist.bootclus.replicates import bootstrap_gaussian
+from evdist.bootclus.solver import bayesian_masses, fit_masses
+from evdist.evclus.irqp import Stop
+from evdist.evclus.sites import LocalSite
 from evdist.mixture import GaussianMixture, Parameters
-from evdist.solvers.bootclus import bayesian_masses, fit_masses
-from evdist.solvers.bootclus_replicates import bootstrap_gaussian
-from evdist.solvers.irqp import Stop
-from evdist.solvers.sites import LocalSite
 
 LEVELS = (0.90, 0.95)
 #: Coverage printed in tables 2-4: {mixture: {assumed model: ((CI, [Bel, Pl]) at 90 %, at 95 %)}}.

@@ -29,13 +29,13 @@ from datasets import SHARED, reference
 from numpy.typing import NDArray
 
 from evdist import Bootclus, CredalPartition, FocalSets, plot
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.problem import MemoryPairs, Plan, Problem
+from evdist.bootclus.intervals import IntervalPairs, draw_band, some_intervals
+from evdist.bootclus.replicates import GaussianReplicates
+from evdist.bootclus.solver import belief_projections
+from evdist.evclus.irqp import Stop, minimise
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.mixture import Parameters, select_mixture
-from evdist.solvers.bootclus import belief_projections
-from evdist.solvers.bootclus_replicates import GaussianReplicates
-from evdist.solvers.intervals import IntervalPairs, draw_band, some_intervals
-from evdist.solvers.irqp import Stop, minimise
 
 SEEDS = range(5)
 

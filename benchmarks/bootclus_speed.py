@@ -26,7 +26,7 @@ from datasets import load, reference
 from numpy.typing import NDArray
 
 from evdist import Bootclus
-from evdist.solvers.irqp import Progress
+from evdist.engine.progress import Progress
 
 
 def iris(bounds: Bounds) -> None:

@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
-from evdist.solvers.start import QUANTILES, TIE
+from evdist.evclus.start import QUANTILES, TIE
 
 SLACK = 0.03
 SEEDS = range(3)

@@ -28,11 +28,11 @@ from threadpoolctl import threadpool_limits
 
 from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.problem import Plan, Problem
+from evdist.data.sources import AttributeSource
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
 from evdist.kernels.vector import aligned_zeros
-from evdist.solvers.sampling import draw_layout, pair_quantile, sample_pairs
-from evdist.sources import AttributeSource
 
 REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "timings.json"
 #: R needs this many CPU seconds per row and sweep at n = 10,000, k = 100, c = 4 (its best run,

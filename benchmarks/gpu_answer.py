@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from evdist import EVCLUS
-from evdist.solvers.sampling import draw_layout
+from evdist.evclus.sampling import draw_layout
 
 N, D, C, K, D0, SEED = 2000, 10, 10, 100, 10.0, 0
 TOL, SWEEPS = 1e-10, 4000

@@ -21,15 +21,15 @@ from bounds import Bounds
 from torch import Tensor
 
 from evdist.belief import FocalSets
-from evdist.blocks.plan import Plan
-from evdist.gpu import memory
-from evdist.gpu.arrays import Graph
-from evdist.gpu.cuda_rows import MAX_FOCAL_SETS
-from evdist.gpu.data import CODES
-from evdist.gpu.fit import DeviceFit, fit_on_device
-from evdist.gpu.kept import Hosted, Recomputed, Resident, cut, keep
-from evdist.gpu.pairs import RowPairs
-from evdist.gpu.share import DeviceProblem, DeviceShare, Terms, by_colour, keep_pieces
+from evdist.engine.plan import Plan
+from evdist.evclus.gpu import memory
+from evdist.evclus.gpu.arrays import Graph
+from evdist.evclus.gpu.cuda_rows import MAX_FOCAL_SETS
+from evdist.evclus.gpu.data import CODES
+from evdist.evclus.gpu.fit import DeviceFit, fit_on_device
+from evdist.evclus.gpu.kept import Hosted, Recomputed, Resident, cut, keep
+from evdist.evclus.gpu.pairs import RowPairs
+from evdist.evclus.gpu.share import DeviceProblem, DeviceShare, Terms, by_colour, keep_pieces
 from evdist.kernels.circulant import Circulant
 
 __all__ = ["answer", "focal", "stream", "workers"]
@@ -187,7 +187,7 @@ def workers(bounds: Bounds, blobs: Maker, device: str = "cuda", n: int = 10**6) 
     """One and two Dask workers, on one GPU where there is only one, against a process alone."""
     from distributed import Client, LocalCluster
 
-    from evdist.blocks.cluster import ClusterExecutor
+    from evdist.engine.cluster import ClusterExecutor
 
     X, _ = blobs(n, 10)
     problem, mass = _random_problem(X, 100, 10, device)

@@ -17,18 +17,18 @@ from bounds import Bounds
 from torch import Tensor
 
 from evdist.belief import FocalSets, mutual_neighbour_pairs
-from evdist.gpu.arrays import Graph, State, on_grid, tiles, untile
-from evdist.gpu.cuda_rows import rows_on
-from evdist.gpu.data import DeviceMetric, tiles_of
-from evdist.gpu.fit import labels_of, some_objects
-from evdist.gpu.intervals import gaussian_posteriors, interval_targets
-from evdist.gpu.start import choose_d0
-from evdist.gpu.sweeps import Course, run
+from evdist.evclus.gpu.arrays import Graph, State, on_grid, tiles, untile
+from evdist.evclus.gpu.cuda_rows import rows_on
+from evdist.evclus.gpu.data import DeviceMetric, tiles_of
+from evdist.evclus.gpu.fit import labels_of, some_objects
+from evdist.evclus.gpu.intervals import gaussian_posteriors, interval_targets
+from evdist.evclus.gpu.start import choose_d0
+from evdist.evclus.gpu.sweeps import Course, run
 from evdist.kernels.circulant import Circulant
-from evdist.kernels.nn_model import Network, layers
-from evdist.solvers.nnevclus_epochs import Alone, Lesson, Schedule, Trainer, TrainState, weights_of
-from evdist.solvers.nnevclus_rows import Weights
-from evdist.solvers.nnevclus_shards import Products, Shard
+from evdist.nnevclus.epochs import Alone, Lesson, Schedule, Trainer, TrainState, weights_of
+from evdist.nnevclus.network import Network, layers
+from evdist.nnevclus.rows import Weights
+from evdist.nnevclus.shards import Products, Shard
 
 __all__ = ["bootclus", "nn"]
 

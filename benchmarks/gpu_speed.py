@@ -36,12 +36,12 @@ from gpu_large import answer, focal, stream, workers
 from gpu_models import bootclus, nn
 
 from evdist.belief import FocalSets
-from evdist.gpu import nvrtc
-from evdist.gpu.arrays import Graph, State, on_grid, tiles
-from evdist.gpu.cuda_rows import rows_on
-from evdist.gpu.data import DeviceMetric, sample, tiles_of
-from evdist.gpu.fit import DeviceFit, fit_on_device, labels_of, predict_on_device
-from evdist.gpu.sweeps import sweep as one_sweep
+from evdist.evclus.gpu import nvrtc
+from evdist.evclus.gpu.arrays import Graph, State, on_grid, tiles
+from evdist.evclus.gpu.cuda_rows import rows_on
+from evdist.evclus.gpu.data import DeviceMetric, sample, tiles_of
+from evdist.evclus.gpu.fit import DeviceFit, fit_on_device, labels_of, predict_on_device
+from evdist.evclus.gpu.sweeps import sweep as one_sweep
 from evdist.kernels.circulant import Circulant
 
 #: The gather of a sweep and nothing else: the same addresses, added up.

@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import NNEVCLUS
-from evdist.blocks.tasks import wait_for_workers
+from evdist.engine.workers import wait_for_workers
 
 
 def timed(model: NNEVCLUS, X: Any, **how: Any) -> tuple[float, float]:

@@ -20,12 +20,12 @@ import numpy as np
 
 from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.problem import Plan as Pieces
-from evdist.blocks.problem import Problem
-from evdist.jobs.plan import Plan, seconds_per_row
-from evdist.solvers.sampling import draw_layout, pair_quantile, sample_pairs
-from evdist.sources import AttributeSource
+from evdist.data.sources import AttributeSource
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import Plan as Pieces
+from evdist.evclus.problem import Problem
+from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
+from evdist.service.jobs.plan import Plan, seconds_per_row
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent

@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from evdist import plot
-from evdist.estimators.evclus import EVCLUS
+from evdist.evclus.estimator import EVCLUS
 from evdist.report import write_report
 
 __all__ = ["main"]

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from evdist.solvers.news import Progress
+from evdist.engine.progress import Progress
 
 __all__ = ["LogProgress", "ProgressBar", "one_line"]
 

@@ -18,9 +18,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 import evdist
-from evdist.blocks.threads import thread_count
+from evdist.data.inputs import load
 from evdist.estimators.checks import integer, one_of
-from evdist.estimators.inputs import load
+from evdist.kernels.threads import thread_count
 
 __all__ = ["CRITERIA", "Candidate", "Selection", "select"]
 

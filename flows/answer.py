@@ -10,9 +10,9 @@ from prefect.artifacts import (
     create_table_artifact,
 )
 
-from evdist.jobs import JobResult
 from evdist.plot import sizes, to_png
 from evdist.report.facts import in_words
+from evdist.service.jobs import JobResult
 
 __all__ = ["publish"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from prefect import State, flow
 from prefect.states import Cancelled
 
-from evdist.config import JobConfig
-from evdist.jobs import JobCancelled, stages_of
+from evdist.service.config import JobConfig
+from evdist.service.jobs import JobCancelled, stages_of
 from flows.stages import enter_stages, reachable
 
 __all__ = ["cluster"]

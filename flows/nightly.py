@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from prefect import flow
 
-from evdist.config import JobConfig
-from evdist.jobs import stages_of
-from evdist.jobs.growing import last_done
+from evdist.service.config import JobConfig
+from evdist.service.jobs import stages_of
+from evdist.service.jobs.growing import last_done
 from evdist.stores.paths import join
 from flows.stages import enter_stages, reachable
 

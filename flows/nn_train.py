@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prefect import State, flow
 
-from evdist.config import ConfigError, JobConfig
+from evdist.service.config import ConfigError, JobConfig
 from flows.cluster import cluster
 
 __all__ = ["nn_train"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prefect import flow
 
-from evdist.config import JobConfig
-from evdist.jobs import stages_of
+from evdist.service.config import JobConfig
+from evdist.service.jobs import stages_of
 from flows.stages import enter_stages, reachable
 
 __all__ = ["predict"]

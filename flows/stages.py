@@ -19,9 +19,9 @@ from prefect.artifacts import (
 )
 from prefect.logging.handlers import APILogHandler
 
-from evdist.config import Cluster, ConfigError, JobConfig
-from evdist.jobs import JobCancelled, JobError, JobFolder, JobResult, run
-from evdist.solvers.news import Progress
+from evdist.engine.progress import Progress
+from evdist.service.config import Cluster, ConfigError, JobConfig
+from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, run
 
 __all__ = ["enter_stages", "reachable", "stage"]
 

@@ -7,9 +7,9 @@ from typing import Any
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 
-from evdist.config import JobConfig
-from evdist.jobs import run
-from evdist.jobs.grid import compare, grid, keep_best
+from evdist.service.config import JobConfig
+from evdist.service.jobs import run
+from evdist.service.jobs.grid import compare, grid, keep_best
 from flows.stages import reachable
 
 __all__ = ["sweep"]

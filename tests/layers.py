@@ -7,6 +7,7 @@ new dependency its owners in OWNERS. The checker reads source files and imports 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,57 +18,68 @@ from pathlib import Path
 #: use each other, but never in a circle.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("evdist.belief",),
-    ("evdist.kernels", "evdist.gpu"),
+    ("evdist.kernels",),
     (
+        "evdist.stores",
         "evdist.partition",
+        "evdist.data",
         "evdist.metrics",
         "evdist.combine",
-        "evdist.sources",
         "evdist.constraints",
-        "evdist.stores",
-        "evdist.blocks",
     ),
-    ("evdist.mixture", "evdist.solvers"),
+    ("evdist.engine",),
+    ("evdist.estimators", "evdist.features", "evdist.mixture", "evdist.progress"),
     (
-        "evdist.estimators",
-        "evdist.features",
-        "evdist.progress",
-        "evdist.plot",
-        "evdist.report",
-        "evdist.selection",
+        "evdist.evclus",
+        "evdist.bootclus",
+        "evdist.nnevclus",
+        "evdist.ecm",
+        "evdist.medoids",
+        "evdist.eknn",
     ),
-    ("evdist.config", "evdist.monitor", "evdist.jobs"),
-    ("evdist.client", "evdist.cli", "evdist.demo", "flows"),
+    ("evdist.plot", "evdist.report", "evdist.selection"),
+    ("evdist.service", "evdist.demo"),
+    ("flows",),
 )
 
 #: Dependency -> the packages or modules that may import it. One that is not named here may be
 #: imported anywhere but in the layers of ONLY.
 OWNERS: dict[str, tuple[str, ...]] = {
-    "numba": ("evdist.kernels",),
+    "numba": (
+        "evdist.kernels",
+        "evdist.evclus.sweep",
+        "evdist.bootclus.interval_kernel",
+        "evdist.mixture.kernel",
+        "evdist.ecm.kernel",
+        "evdist.ecm.link_kernel",
+        "evdist.eknn.kernel",
+        "evdist.eknn.loss",
+        "evdist.eknn.network_kernel",
+    ),
     "llvmlite": ("evdist.kernels",),
-    "dask": ("evdist.blocks", "evdist.partition.rows", "evdist.metrics", "evdist.monitor"),
-    "distributed": ("evdist.blocks", "evdist.monitor"),
-    "zarr": ("evdist.stores", "evdist.partition.io"),
+    "dask": ("evdist.engine", "evdist.partition.rows", "evdist.metrics", "evdist.service.monitor"),
+    "distributed": ("evdist.engine", "evdist.service.monitor"),
+    "zarr": ("evdist.stores", "evdist.partition.io", "evdist.data", "evdist.evclus"),
     "matplotlib": ("evdist.plot", "evdist.report"),
     "jinja2": ("evdist.report",),
-    "rich": ("evdist.progress", "evdist.cli"),
-    "torch": ("evdist.kernels", "evdist.solvers", "evdist.blocks.ranks", "evdist.gpu"),
-    "prefect": ("flows", "evdist.client"),
-    "pydantic": ("evdist.config",),
-    "yaml": ("evdist.config",),
-    "typer": ("evdist.cli",),
-    "bokeh": ("evdist.monitor",),
-    "prometheus_client": ("evdist.monitor",),
+    "rich": ("evdist.progress", "evdist.service.cli"),
+    "torch": ("evdist.engine", "evdist.evclus", "evdist.bootclus", "evdist.nnevclus"),
+    "prefect": ("flows", "evdist.service.client"),
+    "pydantic": ("evdist.service.config",),
+    "yaml": ("evdist.service.config",),
+    "typer": ("evdist.service.cli",),
+    "bokeh": ("evdist.service.monitor",),
+    "prometheus_client": ("evdist.service.monitor",),
 }
 
 #: Layers that import nothing but the standard library, these packages and what lies below them.
 ONLY: dict[str, tuple[str, ...]] = {
     "evdist.belief": ("numpy",),
-    "evdist.gpu": ("numpy", "torch"),
+    "evdist.evclus.gpu": ("numpy", "torch"),
     "evdist.kernels.circulant": ("numpy",),
-    "evdist.solvers.nnevclus_epochs": ("numpy", "torch"),
-    "evdist.solvers.nnevclus_rows": ("numpy", "torch"),
-    "evdist.solvers.nnevclus_shards": ("numpy", "torch"),
+    "evdist.nnevclus.epochs": ("numpy", "torch"),
+    "evdist.nnevclus.rows": ("numpy", "torch"),
+    "evdist.nnevclus.shards": ("numpy", "torch"),
 }
 
 #: The one module that may import inside a function: its public names are loaded on first use.
@@ -75,13 +87,17 @@ LAZY = "evdist"
 
 #: Imports inside functions that are meant: seconds that only those pay who use them.
 LATE = {
-    ("evdist.client.core", "evdist.client.deployment"),  # Prefect
-    ("evdist.config.model", "evdist.combine"),  # scikit-learn, for one task's signature
-    ("evdist.jobs.loading", "evdist.constraints"),  # compiled code, where there are links
-    ("evdist.jobs.pipeline", "evdist.monitor.scheduler"),  # Dask's dashboard
-    ("evdist.stores.tables", "evdist.stores.frames"),  # pandas
+    ("evdist.service.client.core", "evdist.service.client.deployment"),  # Prefect
+    ("evdist.service.config.model", "evdist.combine"),  # scikit-learn, for one task's signature
+    ("evdist.service.jobs.loading", "evdist.constraints"),  # compiled code, where there are links
+    ("evdist.service.jobs.pipeline", "evdist.service.monitor.scheduler"),  # Dask's dashboard
+    ("evdist.data.tables", "evdist.data.frames"),  # pandas
     ("flows.stages", "flows.answer"),  # matplotlib
 }
+
+
+#: A string that names a module, or a function in one.
+_NAMED = re.compile(r"(evdist|flows)(\.[a-z_]+)+(:\w+)?")
 
 
 @dataclass(frozen=True)
@@ -121,6 +137,16 @@ def imports(root: Path, public: Mapping[str, str]) -> Iterator[Import]:
             for target in _targets(node, package, public):
                 where = f"{path.relative_to(root).as_posix()}:{getattr(node, 'lineno', 0)}"
                 yield Import(name, target, where, id(node) in inside)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                # "module:function", or a name that import_module gets, loads that module some day.
+                if _NAMED.fullmatch(node.value) and _is_module(root, node.value):
+                    target = node.value.partition(":")[0]
+                    yield Import(name, target, f"{path.relative_to(root)}:{node.lineno}", False)
+
+
+def _is_module(root: Path, text: str) -> bool:
+    path = root.joinpath(*text.partition(":")[0].split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def _targets(node: ast.AST, package: str, public: Mapping[str, str]) -> Iterator[str]:
@@ -137,11 +163,6 @@ def _targets(node: ast.AST, package: str, public: Mapping[str, str]) -> Iterator
                 # A member of evdist itself is a lazy name or a submodule, and has its own layer.
                 member = f"{base}.{alias.name}"
                 yield public.get(alias.name, member) if base == LAZY else base
-        case ast.Call(
-            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
-            args=[ast.Constant(value=str(target)), *_],
-        ):
-            yield target
 
 
 def within(module: str, package: str) -> bool:

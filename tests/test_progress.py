@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS, progress
+from evdist.engine.progress import Progress
 from evdist.progress import LogProgress, ProgressBar, one_line
-from evdist.solvers.irqp import Progress
 
 SHOW_CURSOR = "\x1b[?25h"
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from evdist.estimators.inputs import load, refuse_bad_values, refuse_text
-from evdist.estimators.progress import SweepCallbacks
+from evdist.data.inputs import load, refuse_bad_values, refuse_text
+from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evdist import __version__
 from evdist.belief import FocalSets
-from evdist.estimators.inputs import row_blocks
+from evdist.data.inputs import row_blocks
 from evdist.partition import CredalPartition, io
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import (

@@ -24,10 +24,10 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from evdist.data.sources import AttributeSource, CallableSource, Source
 from evdist.features.base import RowTransformer, check_count, count_features, refuse_beyond
 from evdist.kernels.distances import METRICS, Metric
 from evdist.partition.rows import block_rows
-from evdist.sources import AttributeSource, CallableSource, Source
 
 __all__ = ["DissimilarityPCA"]
 

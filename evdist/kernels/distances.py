@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
-from .vector import (
+from evdist.kernels.vector import (
     _F32,
     _I64,
     _V32,

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .circulant import MIN_COLOURS, Circulant
+from evdist.kernels.circulant import MIN_COLOURS, Circulant
 
 __all__ = ["MIN_COLOURS", "PairGraph", "draw_graph", "greedy_colours"]
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.kernels.gaussian import common_axes
+from evdist.mixture.kernel import common_axes
 
 __all__ = ["MODELS", "Spread", "count_parameters", "estimate", "simplest"]
 

@@ -1,7 +1,7 @@
 """EM for one covariance model: from given parameters, on weighted rows, many replicates at once.
 
 One iteration is one pass over the rows: posteriors and the sums of r, r z, r z z' are taken block
-by block (evdist.kernels.gaussian), and the M-step sees nothing but those sums. Blocks have a fixed
+by block (evdist.mixture.kernel), and the M-step sees nothing but those sums. Blocks have a fixed
 number of rows and their sums are added in order, so the threads make no difference to any bit, and
 neither do the other replicates.
 
@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evdist.blocks.threads import thread_count
-from evdist.kernels.gaussian import accumulate
+from evdist.kernels.threads import thread_count
 from evdist.mixture.covariance import Spread, estimate
+from evdist.mixture.kernel import accumulate
 from evdist.mixture.parameters import Parameters, log_factors, whitening
 
 __all__ = ["FLOOR", "EMResult", "fit_em", "fit_em_many", "from_posterior"]

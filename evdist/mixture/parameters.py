@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evdist.kernels.gaussian import posteriors
 from evdist.mixture.covariance import MODELS, Spread, count_parameters
+from evdist.mixture.kernel import posteriors
 
 __all__ = ["Parameters", "log_factors", "whitening"]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from evdist.blocks.threads import thread_count
+from evdist.kernels.threads import thread_count
 
 __all__ = ["as_table", "block_rows", "gather_rows", "is_dask", "map_rows"]
 __all__ += ["select_rows", "write_rows"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from evdist.belief import FocalSets
-from evdist.blocks.problem import Plan, Problem
-from evdist.constraints import late_rows, link_table, random_links
-from evdist.solvers.sampling import draw_layout, sample_pairs
-from evdist.sources import AttributeSource
+from evdist.constraints import random_links
+from evdist.data.sources import AttributeSource
+from evdist.evclus.late import late_rows
+from evdist.evclus.link_table import link_table
+from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.sampling import draw_layout, sample_pairs
 
 
 def make_problem(

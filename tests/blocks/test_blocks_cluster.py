@@ -19,15 +19,15 @@ from distributed import Client, LocalCluster, wait
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
-from evdist.blocks import cluster as cluster_module
-from evdist.blocks import plan as plan_module
-from evdist.blocks.cluster import ClusterExecutor, _shares
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.shares import _HELD
-from evdist.blocks.tasks import run_on_workers, smallest_worker, wait_for_workers
 from evdist.constraints import random_links
-from evdist.solvers import memory
-from evdist.solvers.irqp import Progress
+from evdist.engine import cluster as cluster_module
+from evdist.engine import plan as plan_module
+from evdist.engine.cluster import ClusterExecutor, _shares
+from evdist.engine.progress import Progress
+from evdist.engine.shares import _HELD
+from evdist.engine.workers import run_on_workers, smallest_worker, wait_for_workers
+from evdist.evclus import memory
+from evdist.evclus.local import LocalExecutor
 
 pytestmark = pytest.mark.process
 

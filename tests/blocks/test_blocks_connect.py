@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from evdist.blocks import connect
-from evdist.blocks.connect import connected
+from evdist.engine import connect
+from evdist.engine.connect import connected
 
 
 @pytest.mark.parametrize("backlog", [None, 1], ids=["nobody listens", "accepts and is silent"])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from blocks.blocks_cases import make_problem
 
-from evdist.blocks.local import _MIN_ROWS_PER_THREAD, LocalExecutor
-from evdist.blocks.threads import thread_count
+from evdist.evclus.local import _MIN_ROWS_PER_THREAD, LocalExecutor
 from evdist.kernels.graph import MIN_COLOURS
+from evdist.kernels.threads import thread_count
 
 #: Enough rows for the steps to be split.
 MANY = 2 * _MIN_ROWS_PER_THREAD * MIN_COLOURS + 300

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evdist.belief import FocalSets
-from evdist.blocks.problem import PIECE_ROWS, MemoryPairs, Plan, conflict_projection
+from evdist.evclus.problem import PIECE_ROWS, MemoryPairs, Plan, conflict_projection
 
 
 @st.composite

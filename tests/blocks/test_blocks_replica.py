@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from blocks.blocks_cases import make_problem
 
-from evdist.blocks import plan as plan_module
-from evdist.blocks import replica as replica_module
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.replica import ReplicaShare, _runs
+from evdist.engine import plan as plan_module
+from evdist.evclus import replica as replica_module
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.replica import ReplicaShare, _runs
 
 
 def test_consecutive_pieces_make_a_run_up_to_a_limit(monkeypatch):

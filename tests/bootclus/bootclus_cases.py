@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist import FocalSets
-from evdist.blocks.problem import MemoryPairs
+from evdist.evclus.problem import MemoryPairs
 from evdist.mixture import Parameters
 
 #: Three overlapping Gaussians in the plane, drawn once.

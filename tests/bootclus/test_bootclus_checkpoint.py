@@ -9,7 +9,7 @@ import pytest
 from bootclus.bootclus_cases import three_gaussians
 
 from evdist import Bootclus
-from evdist.solvers import bootclus_replicates as replicates_module
+from evdist.bootclus import replicates as replicates_module
 from evdist.stores.encoding import StoreError
 
 FAST = {"n_bootstrap": 24, "covariance_models": "EII", "random_state": 0, "n_jobs": 1}

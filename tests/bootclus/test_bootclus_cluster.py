@@ -12,9 +12,9 @@ from bootclus.bootclus_cases import three_gaussians
 from distributed import Client, LocalCluster
 
 from evdist import Bootclus
-from evdist.blocks import tasks
-from evdist.blocks.tasks import map_tasks, wait_for_workers
-from evdist.solvers.bootclus_replicates import bootstrap_gaussian
+from evdist.bootclus.replicates import bootstrap_gaussian
+from evdist.engine import workers as tasks
+from evdist.engine.workers import map_tasks, wait_for_workers
 
 pytestmark = pytest.mark.process
 

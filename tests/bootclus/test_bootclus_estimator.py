@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import Bootclus, FocalSets
-from evdist.solvers import bootclus_replicates as replicates_module
-from evdist.solvers.bootclus_replicates import draw_counts
+from evdist.bootclus import replicates as replicates_module
+from evdist.bootclus.replicates import draw_counts
 
 FAST = {"n_bootstrap": 30, "covariance_models": "EII", "random_state": 0}
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from evdist.bootclus import intervals as module
+from evdist.bootclus.interval_kernel import interval_rows, mark_live, ranks
+from evdist.bootclus.intervals import MIN_BAND, RING, IntervalPairs, draw_band, some_intervals
+from evdist.bootclus.replicates import GaussianReplicates, ModelReplicates
 from evdist.kernels.graph import MIN_COLOURS
-from evdist.kernels.intervals import interval_rows, mark_live, ranks
 from evdist.mixture import fit_em, from_posterior
-from evdist.solvers import intervals as module
-from evdist.solvers.bootclus_replicates import GaussianReplicates, ModelReplicates
-from evdist.solvers.intervals import MIN_BAND, RING, IntervalPairs, draw_band, some_intervals
 
 #: Posteriors and their products are rounded to float32.
 SINGLE = 3e-7

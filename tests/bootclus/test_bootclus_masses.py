@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evdist import FocalSets
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.problem import Plan, Problem
-from evdist.metrics import pairwise_belief, pairwise_plausibility
-from evdist.partition import CredalPartition
-from evdist.solvers.bootclus import (
+from evdist.bootclus.solver import (
     bayesian_masses,
     belief_projections,
     check_memory,
     interval_focal_sets,
 )
-from evdist.solvers.irqp import Stop, minimise
+from evdist.evclus.irqp import Stop, minimise
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import Plan, Problem
+from evdist.metrics import pairwise_belief, pairwise_plausibility
+from evdist.partition import CredalPartition
 
 EXACT = Stop(1e-8, 500)
 

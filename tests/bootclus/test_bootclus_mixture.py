@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import Bootclus
+from evdist.bootclus.replicates import bootstrap_models
 from evdist.mixture import GaussianMixture
-from evdist.solvers.bootclus_replicates import bootstrap_models
 
 
 class TwoLevels(BaseEstimator):

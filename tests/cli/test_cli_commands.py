@@ -12,9 +12,9 @@ from sklearn.datasets import make_blobs
 from typer.testing import CliRunner, Result
 
 from evdist import CredalPartition, __version__
-from evdist.cli.app import COMMANDS, app
-from evdist.config import read_config
-from evdist.jobs import JobFolder
+from evdist.service.cli.app import COMMANDS, app
+from evdist.service.config import read_config
+from evdist.service.jobs import JobFolder
 
 QUICK = ["--set", "n_dissimilarities=20", "--set", "d0=5", "--set", "init=random", "-q"]
 

@@ -15,7 +15,7 @@ import pytest
 from client.client_cases import SLOW, alone, blobs
 
 from evdist import CredalPartition
-from evdist.jobs import JobFolder
+from evdist.service.jobs import JobFolder
 
 pytestmark = pytest.mark.process
 EVDIST = str(Path(sys.executable).parent / "evdist")

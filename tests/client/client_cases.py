@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
-from evdist.client import Job
-from evdist.jobs import JobState
+from evdist.service.client import Job
+from evdist.service.jobs import JobState
 
 #: A second or three of sweeps, whatever the data: it never converges.
 SLOW: dict[str, Any] = {

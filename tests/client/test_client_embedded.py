@@ -15,10 +15,10 @@ import pytest
 from client.client_cases import QUICK, SLOW, alone, blobs, kill, masses, sweeping, until
 
 from evdist import Client, JobConfig
-from evdist.client import background
-from evdist.config import ConfigError
-from evdist.jobs import JobCancelled, JobError, JobFolder, JobState
 from evdist.progress import Progress
+from evdist.service.client import background
+from evdist.service.config import ConfigError
+from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobState
 from evdist.stores.encoding import StoreError, StoreNotFoundError
 
 pytestmark = pytest.mark.process

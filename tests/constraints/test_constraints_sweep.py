@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from tolerances import ROUNDING
 
 from evdist.belief import FocalSets, conflict
-from evdist.blocks.problem import Plan
-from evdist.constraints import late_rows, link_table, random_links
+from evdist.constraints import random_links
+from evdist.evclus.late import late_rows
+from evdist.evclus.link_table import link_table
+from evdist.evclus.problem import Plan
+from evdist.evclus.sweep import Block, Links, block_objective
 from evdist.kernels.graph import PairGraph, draw_graph
-from evdist.kernels.sweep import Block, Links, block_objective
 
 NONE = np.empty((0, 2), np.int64)
 

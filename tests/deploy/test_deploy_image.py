@@ -104,8 +104,8 @@ def test_the_install_steps_run_in_a_clean_environment(tmp_path: Path) -> None:
     checks = [
         [programs / "evdist", "--version"],
         [programs / "dask", "scheduler", "--version"],
-        [programs / "python", "-c", "import evdist.monitor.scheduler, prefect_kubernetes, asyncpg,"
-         " s3fs, torch, evdist.client.deployment"],
+        [programs / "python", "-c", "import evdist.service.monitor.scheduler, prefect_kubernetes,"
+         " asyncpg, s3fs, torch, evdist.service.client.deployment"],
         [programs / "python", DEPLOY / "health.py"],
     ]  # fmt: skip
     for check in checks:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evdist.cli import app
-from evdist.jobs.plan import Plan, seconds_per_row
-from evdist.solvers.memory import projected
+from evdist.evclus.memory import projected
+from evdist.service.cli import app
+from evdist.service.jobs.plan import Plan, seconds_per_row
 
 GIB = 1 << 30
 

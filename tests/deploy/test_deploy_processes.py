@@ -26,8 +26,8 @@ from service.servers import answers, wait_for
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS, Client
-from evdist.blocks.connect import connected
-from evdist.jobs.doctor import examine
+from evdist.engine.connect import connected
+from evdist.service.jobs.doctor import examine
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evdist import FocalSets
-from evdist.solvers.ecm import Model
+from evdist.ecm.solver import Model
 
 
 def costs(X, model: Model) -> np.ndarray:

@@ -11,9 +11,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import CECM, ECM, FocalSets, propose_links
 from evdist.constraints import random_links
-from evdist.kernels.ecm_links import update_linked
-from evdist.solvers.cecm import LinkedProblem, fit_cecm
-from evdist.solvers.ecm import Model
+from evdist.ecm.cecm_solver import LinkedProblem, fit_cecm
+from evdist.ecm.link_kernel import update_linked
+from evdist.ecm.solver import Model
 
 
 @st.composite

@@ -11,9 +11,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 from evdist import ECM, FocalSets
-from evdist.solvers import ecm_blocks
-from evdist.solvers.ecm import Model, fit_ecm
-from evdist.solvers.ecm_blocks import ClusterRows, LocalRows
+from evdist.ecm import blocks as ecm_blocks
+from evdist.ecm.blocks import ClusterRows, LocalRows
+from evdist.ecm.solver import Model, fit_ecm
 
 N = 30_000
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tolerances import ROUNDING
 
 from evdist import ECM, RECM, FocalSets
-from evdist.solvers import ecm_blocks
-from evdist.solvers.ecm import Model, fit_ecm, metrics_from
-from evdist.solvers.ecm_blocks import LocalRows
+from evdist.ecm import blocks as ecm_blocks
+from evdist.ecm.blocks import LocalRows
+from evdist.ecm.solver import Model, fit_ecm, metrics_from
 
 FAMILIES = ("simple", "pairs", "full")
 
@@ -222,8 +222,8 @@ def test_more_starts_are_never_worse_and_more_objects_than_the_sample_go_through
     X = rng.standard_normal((3000, 2)) + 6 * rng.integers(0, 3, (3000, 2))
     one, five = (ECM(9, n_init=k, random_state=0).fit(X).objective_ for k in (1, 5))
     assert five <= one
-    monkeypatch.setattr("evdist.solvers.ecm_start.SAMPLE", 500)
-    monkeypatch.setattr("evdist.estimators.ecm.SAMPLE", 500)
+    monkeypatch.setattr("evdist.ecm.start.SAMPLE", 500)
+    monkeypatch.setattr("evdist.ecm.estimator.SAMPLE", 500)
     sampled = ECM(9, random_state=0).fit(X)
     assert sampled.objective_ == pytest.approx(five, rel=0.02)
 

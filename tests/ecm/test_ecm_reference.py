@@ -10,9 +10,9 @@ import pytest
 from tolerances import REFERENCE
 
 from evdist import RECM, FocalSets
-from evdist.solvers.cecm import LinkedProblem, fit_cecm
-from evdist.solvers.ecm import Model, fit_ecm, prototypes_from
-from evdist.solvers.ecm_blocks import LocalRows
+from evdist.ecm.blocks import LocalRows
+from evdist.ecm.cecm_solver import LinkedProblem, fit_cecm
+from evdist.ecm.solver import Model, fit_ecm, prototypes_from
 
 
 def load(shared, name: str):

@@ -12,9 +12,9 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.datasets import make_blobs
 
 from evdist import ECM, RECM, CredalPartition, FocalSets
-from evdist.solvers.ecm import Model, fit_ecm
-from evdist.solvers.ecm_blocks import LocalRows
-from evdist.solvers.recm import RelationalModel, euclidean_shift, fit_recm, seeded_weights
+from evdist.ecm.blocks import LocalRows
+from evdist.ecm.recm_solver import RelationalModel, euclidean_shift, fit_recm, seeded_weights
+from evdist.ecm.solver import Model, fit_ecm
 
 
 def start(D, sets: FocalSets, Q, shift=0.0, **parameters) -> RelationalModel:

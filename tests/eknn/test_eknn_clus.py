@@ -14,11 +14,11 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-import evdist.estimators.eknnclus as module
+import evdist.eknn.clus as module
 from evdist import EKNNclus, FocalSets
 from evdist.belief import dempster
-from evdist.solvers.eknn_search import nearest_others, search
-from evdist.solvers.eknnclus import neighbourhood, partition, rule
+from evdist.eknn.clus_solver import neighbourhood, partition, rule
+from evdist.eknn.search import nearest_others, search
 
 #: R lets no evidence of togetherness fall below this.
 R_FLOOR = 1e-6

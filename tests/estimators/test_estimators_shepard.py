@@ -9,11 +9,11 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 
 from evdist import EVCLUS
-from evdist.blocks.problem import MemoryPairs
+from evdist.data.sources import AttributeSource, pair_list
+from evdist.evclus.kept import some_pairs
+from evdist.evclus.problem import MemoryPairs
+from evdist.evclus.sampling import colour_pair_list, draw_layout, sample_pairs
 from evdist.kernels.distances import transform
-from evdist.solvers.kept import some_pairs
-from evdist.solvers.sampling import colour_pair_list, draw_layout, sample_pairs
-from evdist.sources import AttributeSource, pair_list
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from evdist import EVCLUS, FocalSets
-from evdist.solvers.sampling import draw_layout
+from evdist.evclus.sampling import draw_layout
 
 
 def seed_of(model: EVCLUS) -> int:

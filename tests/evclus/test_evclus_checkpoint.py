@@ -8,9 +8,9 @@ from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
 from evdist.constraints import random_links
-from evdist.solvers.irqp import Progress
+from evdist.engine.progress import Progress
+from evdist.evclus.pair_store import PairStore
 from evdist.stores.encoding import StoreError
-from evdist.stores.pairs import PairStore
 
 
 class KilledError(RuntimeError):

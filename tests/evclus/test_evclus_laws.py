@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.blocks.local import _MIN_ROWS_PER_THREAD
+from evdist.evclus.local import _MIN_ROWS_PER_THREAD
 from evdist.kernels.graph import MIN_COLOURS
 
 #: Float32 dissimilarities against float64 ones, squared and averaged.

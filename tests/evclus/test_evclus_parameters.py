@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.solvers.start import QUANTILES, TIE
+from evdist.evclus.start import QUANTILES, TIE
 
 N = 90
 

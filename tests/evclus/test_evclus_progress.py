@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
-from evdist.solvers.irqp import Progress
+from evdist.engine.progress import Progress
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,10 @@ from sklearn.exceptions import NotFittedError
 from zarr.storage import LocalStore
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.estimators.inputs import row_blocks
-from evdist.solvers import evclus as solver
-from evdist.stores import encoding, growth, tables
+from evdist.data import tables
+from evdist.data.inputs import row_blocks
+from evdist.evclus import solver
+from evdist.stores import encoding, growth
 from evdist.stores.encoding import StoreError, StoreExistsError, StoreNotFoundError, seal
 from evdist.stores.paths import alone
 

@@ -14,7 +14,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import MECM, ECMdd, FocalSets
-from evdist.solvers.ecmdd import (
+from evdist.medoids.ecmdd_solver import (
     Medoids,
     WeightedMedoids,
     best_weights,
@@ -22,7 +22,7 @@ from evdist.solvers.ecmdd import (
     descend,
     seed_medoids,
 )
-from evdist.solvers.mecm import MedianMedoids
+from evdist.medoids.mecm_solver import MedianMedoids
 
 SETS = FocalSets.full(3)
 

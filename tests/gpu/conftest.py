@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from gpu.host_kernels import COMPILER, host_modules
 
-from evdist.gpu.cuda_rows import CudaRows
+from evdist.evclus.gpu.cuda_rows import CudaRows
 
 
 @pytest.fixture(scope="session")

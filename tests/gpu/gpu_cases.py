@@ -1,4 +1,4 @@
-"""Small problems for the rows of `evdist.gpu`, on any device, and what must hold of them."""
+"""Small problems for the rows of `evdist.evclus.gpu`, on any device, and what must hold of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import torch
 
 from evdist.belief import FocalSets
-from evdist.gpu.arrays import Graph, State, on_grid, tiles, untile
-from evdist.gpu.cuda_rows import Rows
-from evdist.gpu.data import DeviceMetric, sample, tiles_of
-from evdist.gpu.torch_rows import TorchRows
+from evdist.evclus.gpu.arrays import Graph, State, on_grid, tiles, untile
+from evdist.evclus.gpu.cuda_rows import Rows
+from evdist.evclus.gpu.data import DeviceMetric, sample, tiles_of
+from evdist.evclus.gpu.torch_rows import TorchRows
 from evdist.kernels.circulant import Circulant
 
 CPU = torch.device("cpu")

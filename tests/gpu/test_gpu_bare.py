@@ -22,14 +22,14 @@ def test_intervals_and_the_training_of_nnevclus():
 import numpy as np
 import torch
 from evdist.belief import FocalSets
-from evdist.gpu.intervals import interval_targets
+from evdist.evclus.gpu.intervals import interval_targets
 from evdist.kernels.circulant import Circulant
-from evdist.kernels.nn_model import Network, layers
-from evdist.solvers.nnevclus_epochs import (
+from evdist.nnevclus.network import Network, layers
+from evdist.nnevclus.epochs import (
     Alone, Lesson, Schedule, Trainer, TrainState, train, weights_of
 )
-from evdist.solvers.nnevclus_rows import Weights
-from evdist.solvers.nnevclus_shards import Products, Shard
+from evdist.nnevclus.rows import Weights
+from evdist.nnevclus.shards import Products, Shard
 
 cpu = torch.device("cpu")
 graph = Circulant.draw(40, 6, np.random.default_rng(0))

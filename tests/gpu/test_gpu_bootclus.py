@@ -9,13 +9,13 @@ import pytest
 import torch
 from bootclus.bootclus_cases import three_gaussians
 
-import evdist.estimators.bootclus as estimator
-import evdist.gpu.intervals as device_intervals
-import evdist.solvers.device_bootclus as device_solver
+import evdist.bootclus.device as device_solver
+import evdist.bootclus.estimator as estimator
+import evdist.evclus.gpu.intervals as device_intervals
 from evdist import Bootclus
+from evdist.bootclus.intervals import IntervalPairs, draw_band, some_intervals
+from evdist.bootclus.replicates import GaussianReplicates, bootstrap_gaussian
 from evdist.mixture import GaussianMixture
-from evdist.solvers.bootclus_replicates import GaussianReplicates, bootstrap_gaussian
-from evdist.solvers.intervals import IntervalPairs, draw_band, some_intervals
 
 CPU = torch.device("cpu")
 

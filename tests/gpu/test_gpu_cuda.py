@@ -8,11 +8,11 @@ import torch
 from gpu.gpu_cases import assert_on_grid, blobs, copy_of, kkt_residuals, make_state, one_sweep
 
 from evdist.belief import FocalSets
-from evdist.gpu.arrays import Graph, Partners
-from evdist.gpu.cuda_rows import rows_on
-from evdist.gpu.data import CODES, DeviceMetric, sample, tiles_of
-from evdist.gpu.fit import fit_on_device, labels_of, predict_on_device
-from evdist.gpu.torch_rows import TorchRows
+from evdist.evclus.gpu.arrays import Graph, Partners
+from evdist.evclus.gpu.cuda_rows import rows_on
+from evdist.evclus.gpu.data import CODES, DeviceMetric, sample, tiles_of
+from evdist.evclus.gpu.fit import fit_on_device, labels_of, predict_on_device
+from evdist.evclus.gpu.torch_rows import TorchRows
 from evdist.kernels.circulant import Circulant
 
 pytestmark = [

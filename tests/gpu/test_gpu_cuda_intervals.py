@@ -8,9 +8,9 @@ import torch
 from gpu.gpu_cases import assert_on_grid, copy_of, kkt_residuals, make_state, one_sweep
 
 from evdist.belief import FocalSets
-from evdist.gpu.cuda_rows import rows_on
-from evdist.gpu.intervals import gaussian_posteriors, interval_targets
-from evdist.gpu.torch_rows import TorchRows
+from evdist.evclus.gpu.cuda_rows import rows_on
+from evdist.evclus.gpu.intervals import gaussian_posteriors, interval_targets
+from evdist.evclus.gpu.torch_rows import TorchRows
 from evdist.kernels.circulant import Circulant
 
 pytestmark = [

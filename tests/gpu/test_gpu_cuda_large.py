@@ -11,14 +11,14 @@ import torch
 from gpu.gpu_cases import blobs
 
 from evdist.belief import FocalSets
-from evdist.blocks.cluster import ClusterExecutor
-from evdist.blocks.plan import Plan
-from evdist.gpu import memory
-from evdist.gpu.arrays import Graph
-from evdist.gpu.data import CODES
-from evdist.gpu.fit import fit_on_device
-from evdist.gpu.pairs import RowPairs
-from evdist.gpu.share import DeviceProblem, DeviceShare, Terms, by_colour, keep_pieces
+from evdist.engine.cluster import ClusterExecutor
+from evdist.engine.plan import Plan
+from evdist.evclus.gpu import memory
+from evdist.evclus.gpu.arrays import Graph
+from evdist.evclus.gpu.data import CODES
+from evdist.evclus.gpu.fit import fit_on_device
+from evdist.evclus.gpu.pairs import RowPairs
+from evdist.evclus.gpu.share import DeviceProblem, DeviceShare, Terms, by_colour, keep_pieces
 from evdist.kernels.circulant import Circulant
 
 pytestmark = [

@@ -10,8 +10,7 @@ import torch
 from gpu.gpu_cases import blobs
 
 from evdist.belief import FocalSets
-from evdist.kernels.nn_model import Network, layers
-from evdist.solvers.nnevclus_epochs import (
+from evdist.nnevclus.epochs import (
     Alone,
     Lesson,
     Schedule,
@@ -20,8 +19,9 @@ from evdist.solvers.nnevclus_epochs import (
     train,
     weights_of,
 )
-from evdist.solvers.nnevclus_rows import Known, Weights
-from evdist.solvers.nnevclus_shards import Products, Shard
+from evdist.nnevclus.network import Network, layers
+from evdist.nnevclus.rows import Known, Weights
+from evdist.nnevclus.shards import Products, Shard
 
 pytestmark = [
     pytest.mark.gpu,

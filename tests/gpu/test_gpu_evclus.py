@@ -8,10 +8,10 @@ import torch
 from gpu.gpu_cases import blobs
 from sklearn.metrics import adjusted_rand_score
 
-import evdist.estimators.evclus as estimator
-import evdist.solvers.device_start as device_start
+import evdist.evclus.device_start as device_start
+import evdist.evclus.estimator as estimator
 from evdist import EVCLUS
-from evdist.gpu import start
+from evdist.evclus.gpu import start
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from gpu.gpu_cases import blobs
 from sklearn.metrics import adjusted_rand_score
 
 from evdist.belief import FocalSets
-from evdist.gpu import fit as device_fit
-from evdist.gpu import start
-from evdist.gpu.fit import fit_on_device, labels_of, predict_on_device
+from evdist.evclus.gpu import fit as device_fit
+from evdist.evclus.gpu import start
+from evdist.evclus.gpu.fit import fit_on_device, labels_of, predict_on_device
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,7 @@ for name in ("numba", "llvmlite", "dask", "distributed", "zarr", "sklearn", "sci
              "triton", "matplotlib", "psutil", "rich"):
     sys.modules[name] = None
 import torch
-from evdist.gpu.fit import fit_on_device
+from evdist.evclus.gpu.fit import fit_on_device
 X = torch.cat([torch.randn(40, 2), torch.randn(40, 2) + 9])
 assert fit_on_device(X, 2, n_dissimilarities=10, d0=5.0, device="cpu").converged
 """

@@ -8,11 +8,11 @@ import torch
 from gpu.gpu_cases import CPU, assert_on_grid, copy_of, kkt_residuals, make_state, one_sweep
 
 from evdist.belief import FocalSets
-from evdist.gpu.arrays import untile
-from evdist.gpu.intervals import interval_targets
-from evdist.gpu.torch_rows import TorchRows
+from evdist.bootclus.interval_kernel import interval_rows, mark_live, ranks
+from evdist.evclus.gpu.arrays import untile
+from evdist.evclus.gpu.intervals import interval_targets
+from evdist.evclus.gpu.torch_rows import TorchRows
 from evdist.kernels.graph import draw_graph
-from evdist.kernels.intervals import interval_rows, mark_live, ranks
 
 SETS = {
     "pairs, c=3": FocalSets.pairs(3, omega=False),
@@ -112,6 +112,6 @@ class TestIntervals:
 
     def test_the_cuda_source_against_torch(self, cuda_source, monkeypatch, c, confidence):
         _, expected = self.on_a_device(c, confidence)
-        monkeypatch.setattr("evdist.gpu.intervals.rows_on", lambda device, f: cuda_source)
+        monkeypatch.setattr("evdist.evclus.gpu.intervals.rows_on", lambda device, f: cuda_source)
         _, found = self.on_a_device(c, confidence)
         torch.testing.assert_close(found, expected, rtol=0, atol=3e-7)

@@ -11,22 +11,22 @@ from gpu.gpu_cases import CPU, blobs
 from hypothesis import given
 from hypothesis import strategies as st
 
-import evdist.estimators.evclus as estimator
+import evdist.evclus.estimator as estimator
 from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.blocks import plan as plan_module
-from evdist.blocks.plan import Plan
-from evdist.gpu import fit as device_fit
-from evdist.gpu import kept as kept_module
-from evdist.gpu import memory
-from evdist.gpu.arrays import Graph
-from evdist.gpu.data import CODES
-from evdist.gpu.fit import fit_on_device
-from evdist.gpu.kept import cut, in_groups
-from evdist.gpu.memory import Choice, Need, Room, choose, thread_memory
-from evdist.gpu.pairs import RowPairs
-from evdist.gpu.parts import piece_sums
-from evdist.gpu.share import DeviceShare, Terms, by_colour, keep_pieces
+from evdist.engine import plan as plan_module
+from evdist.engine.plan import Plan
+from evdist.evclus.gpu import fit as device_fit
+from evdist.evclus.gpu import kept as kept_module
+from evdist.evclus.gpu import memory
+from evdist.evclus.gpu.arrays import Graph
+from evdist.evclus.gpu.data import CODES
+from evdist.evclus.gpu.fit import fit_on_device
+from evdist.evclus.gpu.kept import cut, in_groups
+from evdist.evclus.gpu.memory import Choice, Need, Room, choose, thread_memory
+from evdist.evclus.gpu.pairs import RowPairs
+from evdist.evclus.gpu.parts import piece_sums
+from evdist.evclus.gpu.share import DeviceShare, Terms, by_colour, keep_pieces
 from evdist.kernels.circulant import Circulant
 
 PLACES = ("device", "host", "recomputed")

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from evdist.belief import FocalSets
-from evdist.blocks.problem import conflict_projection
-from evdist.gpu.arrays import Graph, Partners, on_grid, project, tiles, untile
-from evdist.gpu.data import CODES, DeviceMetric, sample, tiles_of
-from evdist.gpu.torch_rows import TorchRows, minimise_on_simplex
+from evdist.evclus.device import DevicePairs
+from evdist.evclus.gpu.arrays import Graph, Partners, on_grid, project, tiles, untile
+from evdist.evclus.gpu.data import CODES, DeviceMetric, sample, tiles_of
+from evdist.evclus.gpu.torch_rows import TorchRows, minimise_on_simplex
+from evdist.evclus.problem import conflict_projection
+from evdist.evclus.sweep import block_objective, no_links, project_rows, update_rows
 from evdist.kernels import distances as numba_distances
 from evdist.kernels.circulant import Circulant
 from evdist.kernels.graph import draw_graph
 from evdist.kernels.simplex import solve_simplex
-from evdist.kernels.sweep import block_objective, no_links, project_rows, update_rows
 from evdist.kernels.vector import aligned_zeros
-from evdist.solvers.device import DevicePairs
 
 SETS = {
     "simple, c=2": FocalSets.simple(2),

@@ -19,13 +19,13 @@ from distributed import Client, LocalCluster
 from gpu.gpu_cases import CPU, blobs
 from sklearn.metrics import adjusted_rand_score
 
-import evdist.estimators.evclus as estimator
-import evdist.solvers.device_start as device_start
+import evdist.evclus.device_start as device_start
+import evdist.evclus.estimator as estimator
 from evdist import EVCLUS
-from evdist.blocks import plan as plan_module
-from evdist.gpu import share
-from evdist.gpu.share import device_here, visible_devices
-from evdist.solvers.irqp import Progress
+from evdist.engine import plan as plan_module
+from evdist.engine.progress import Progress
+from evdist.evclus.gpu import share
+from evdist.evclus.gpu.share import device_here, visible_devices
 
 pytestmark = pytest.mark.process
 
@@ -180,10 +180,10 @@ import pickle
 import numpy as np
 from distributed import Client, LocalCluster
 from evdist.belief import FocalSets
-from evdist.blocks.cluster import ClusterExecutor
-from evdist.blocks.plan import Plan
-from evdist.gpu.pairs import RowPairs
-from evdist.gpu.share import DeviceProblem, Terms
+from evdist.engine.cluster import ClusterExecutor
+from evdist.engine.plan import Plan
+from evdist.evclus.gpu.pairs import RowPairs
+from evdist.evclus.gpu.share import DeviceProblem, Terms
 from evdist.kernels.circulant import Circulant
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 2)).astype(np.float32)

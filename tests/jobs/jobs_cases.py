@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
-from evdist.jobs import JobResult, run
-from evdist.solvers.irqp import Progress
+from evdist.engine.progress import Progress
+from evdist.service.jobs import JobResult, run
 
 #: Some twenty sweeps on three blobs: long enough to be stopped in the middle.
 PARAMETERS: dict[str, Any] = {
@@ -88,7 +88,7 @@ class Stop:
 
 PROGRAM = """
 import json, os, signal, sys, threading
-from evdist.jobs import run
+from evdist.service.jobs import run
 config, stage, count = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 seen = 0
 def listen(news):

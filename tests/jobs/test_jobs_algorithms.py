@@ -14,8 +14,8 @@ from sklearn.metrics import pairwise_distances
 
 import evdist
 from evdist import run
-from evdist.config import ALGORITHMS, signatures
-from evdist.config.signatures import of_function
+from evdist.service.config import ALGORITHMS, signatures
+from evdist.service.config.signatures import of_function
 
 X = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)[0]
 #: What each needs beside the number of clusters, to be quick.

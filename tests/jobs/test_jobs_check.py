@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from jobs.jobs_cases import PARAMETERS, blobs, config, data_file, quick
 
-from evdist.jobs import JobError, run
-from evdist.jobs.check import check_data, check_values
-from evdist.jobs.scale import fit_scale
+from evdist.data.dataset import Dataset, Table, read_contents, write_dataset
+from evdist.service.jobs import JobError, run
+from evdist.service.jobs.check import check_data, check_values
+from evdist.service.jobs.scale import fit_scale
 from evdist.stores import encoding
-from evdist.stores.dataset import Dataset, Table, read_contents, write_dataset
 
 
 def stored(X, folder) -> Dataset:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from evdist import JobConfig
-from evdist.config import ALGORITHMS, ConfigError, read_config
+from evdist.service.config import ALGORITHMS, ConfigError, read_config
 
 FLOWERS = {
     "folder": "jobs/flowers",

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evdist import JobConfig
-from evdist.config import ConfigError, read_config
+from evdist.service.config import ConfigError, read_config
 
 BASES: list[dict[str, Any]] = [
     {

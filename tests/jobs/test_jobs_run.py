@@ -13,9 +13,9 @@ import pytest
 from jobs.jobs_cases import PARAMETERS, blobs, config, data_file, fitted, quick, stages, state
 
 from evdist import CredalPartition, JobConfig, run
-from evdist.config import ConfigError
-from evdist.jobs import JobError, JobResult, stages_of
 from evdist.progress import Progress
+from evdist.service.config import ConfigError
+from evdist.service.jobs import JobError, JobResult, stages_of
 
 
 @pytest.fixture(scope="module")

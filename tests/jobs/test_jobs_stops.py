@@ -27,9 +27,9 @@ from jobs.jobs_cases import (
 )
 
 from evdist import JobConfig
-from evdist.jobs import JobCancelled, JobError, JobFolder, run
-from evdist.jobs.fitting import keep_model
-from evdist.jobs.watch import Watch
+from evdist.service.jobs import JobCancelled, JobError, JobFolder, run
+from evdist.service.jobs.fitting import keep_model
+from evdist.service.jobs.watch import Watch
 from evdist.stores.encoding import StoreError
 
 
@@ -82,7 +82,7 @@ class TestInProcess:
             os.unlink(folder.path("model.json"))
             raise KilledError("stopped")
 
-        monkeypatch.setattr("evdist.jobs.fitting.keep_model", kill)
+        monkeypatch.setattr("evdist.service.jobs.fitting.keep_model", kill)
         with pytest.raises(KilledError, match="stopped"):
             quick(config(folder))
         monkeypatch.undo()
@@ -117,7 +117,7 @@ class TestKilled:
     def test_at_random_moments(self, folder, whole):
         """Killed from outside whenever it pleases, twice or until the job is done."""
         rng = random.Random(7)
-        program = "import json, sys; from evdist.jobs import run; run(json.loads(sys.argv[1]))"
+        program = "import json, sys, evdist; evdist.run(json.loads(sys.argv[1]))"
         command = [sys.executable, "-c", program, json.dumps(config(folder))]
         for _ in range(2):
             child = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})

@@ -23,7 +23,7 @@ from jobs.jobs_cases import (
 from sklearn.preprocessing import StandardScaler
 
 from evdist import EVCLUS, CredalPartition
-from evdist.jobs import JobError, JobFolder, run
+from evdist.service.jobs import JobError, JobFolder, run
 from evdist.stores.encoding import StoreError
 
 NEW = blobs(240)[200:] + 0.1

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jobs.jobs_cases import blobs, config, data_file, fitted, quick, stages
 
-from evdist.jobs import JobError, JobFolder, run
+from evdist.service.jobs import JobError, JobFolder, run
 from evdist.stores.encoding import StoreError, StoreNotFoundError
 
 N = 2000

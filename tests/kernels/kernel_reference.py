@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.kernels.graph import draw_graph
-from evdist.kernels.simplex import solve_simplex
-from evdist.kernels.sweep import (
+from evdist.evclus.sweep import (
     Block,
     Links,
     block_objective,
@@ -18,6 +16,8 @@ from evdist.kernels.sweep import (
     project_rows,
     update_rows,
 )
+from evdist.kernels.graph import draw_graph
+from evdist.kernels.simplex import solve_simplex
 from evdist.kernels.vector import aligned_zeros, padded_width
 
 #: Masses are whole multiples of 1 / GRID.

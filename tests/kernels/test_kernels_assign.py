@@ -8,8 +8,8 @@ from kernels.kernel_reference import FAMILIES, GRID, kkt_residual
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
+from evdist.evclus.sweep import Block, assign_rows, project_rows
 from evdist.kernels.simplex import solve_simplex
-from evdist.kernels.sweep import Block, assign_rows, project_rows
 from evdist.kernels.vector import aligned_zeros, padded_width
 
 every_family = pytest.mark.parametrize("focal", FAMILIES.values(), ids=FAMILIES.keys())

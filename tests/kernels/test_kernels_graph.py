@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from evdist.evclus.sampling import draw_layout
 from evdist.kernels.graph import MIN_COLOURS, PairGraph, draw_graph, greedy_colours
-from evdist.solvers.sampling import draw_layout
 
 
 def adjacency(graph: PairGraph) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from nnevclus.nnevclus_appendix import Appendix
 from tolerances import REFERENCE, ROUNDING
 
 from evdist.belief import FocalSets
-from evdist.kernels.nn_loss import (
+from evdist.nnevclus.loss import (
     Kept,
     all_pairs,
     kept_pairs,
@@ -21,7 +21,7 @@ from evdist.kernels.nn_loss import (
     link_penalty,
     transformed,
 )
-from evdist.kernels.nn_model import Network, gated, layers, shut_share
+from evdist.nnevclus.network import Network, gated, layers, shut_share
 
 SETS = FocalSets.pairs(3)
 N, D, H = 7, 2, 4

@@ -17,8 +17,8 @@ from sklearn.metrics import adjusted_rand_score
 from torch import nn
 
 from evdist import NNEVCLUS
-from evdist.blocks.ranks import Group, RankLostError, Ranks, shares
-from evdist.blocks.tasks import wait_for_workers
+from evdist.engine.ranks import Group, RankLostError, Ranks, shares
+from evdist.engine.workers import wait_for_workers
 
 pytestmark = pytest.mark.process
 

@@ -99,7 +99,7 @@ def dask_cluster(folder: Path, n_workers: int = 2, env: Mapping[str, str] | None
     routes = (
         '["distributed.http.scheduler.prometheus","distributed.http.scheduler.info",'
         '"distributed.http.scheduler.json","distributed.http.health","distributed.http.proxy",'
-        '"distributed.http.statics","evdist.monitor.page"]'
+        '"distributed.http.statics","evdist.service.monitor.page"]'
     )
     settings = {
         **(env or {}),
@@ -109,7 +109,8 @@ def dask_cluster(folder: Path, n_workers: int = 2, env: Mapping[str, str] | None
     address = f"tcp://127.0.0.1:{port}"
     scheduler = [
         str(BIN / "dask"), "scheduler", "--host", "127.0.0.1", "--port", str(port),
-        "--dashboard-address", f"127.0.0.1:{board}", "--preload", "evdist.monitor.scheduler",
+        "--dashboard-address", f"127.0.0.1:{board}",
+        "--preload", "evdist.service.monitor.scheduler",
     ]  # fmt: skip
     worker = [
         str(BIN / "dask"), "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard",

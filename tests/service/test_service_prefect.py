@@ -16,7 +16,7 @@ import pytest
 from service.servers import ROOT, wait_for
 
 from evdist import EVCLUS, Client
-from evdist.jobs import JobCancelled, JobFolder, JobResult, JobState
+from evdist.service.jobs import JobCancelled, JobFolder, JobResult, JobState
 from evdist.stores.paths import read_bytes
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]

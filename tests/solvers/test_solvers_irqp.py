@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import ROUNDING
 
-from evdist.solvers.irqp import Progress, State, Stop, iterate, minimise
+from evdist.engine.progress import Progress
+from evdist.evclus.irqp import State, Stop, iterate, minimise
 
 
 class Scripted:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evdist import EVCLUS, FocalSets
-from evdist.solvers import memory
-from evdist.solvers.memory import projected
+from evdist.evclus import memory
+from evdist.evclus.memory import projected
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.problem import CYCLE, Plan, Problem, whole_cycles
-from evdist.solvers import irqp
-from evdist.solvers.sampling import draw_layout, pair_quantile, sample_pairs
-from evdist.sources import AttributeSource
+from evdist.data.sources import AttributeSource
+from evdist.engine import loop as irqp
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import CYCLE, Plan, Problem, whole_cycles
+from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
 
 
 @pytest.fixture(scope="module")

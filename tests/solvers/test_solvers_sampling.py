@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from evdist.belief import FocalSets
-from evdist.blocks.problem import Plan, Problem
-from evdist.solvers.evclus import total_square, total_weight
-from evdist.solvers.sampling import (
+from evdist.data.sources import AttributeSource, pair_list
+from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.sampling import (
     Arranged,
     colour_pair_list,
     draw_layout,
@@ -22,8 +22,8 @@ from evdist.solvers.sampling import (
     row_dissimilarities,
     sample_pairs,
 )
-from evdist.solvers.sites import LocalSite
-from evdist.sources import AttributeSource, pair_list
+from evdist.evclus.sites import LocalSite
+from evdist.evclus.solver import total_square, total_weight
 
 D0 = 1.3
 
@@ -47,7 +47,7 @@ def test_sampled_pairs_are_the_distances_of_the_layout(n, k, seed):
 
 
 def test_threads_and_blocks_change_no_bit(monkeypatch):
-    monkeypatch.setattr("evdist.solvers.sampling._BLOCK", 32)
+    monkeypatch.setattr("evdist.evclus.sampling._BLOCK", 32)
     X = np.random.default_rng(0).normal(size=(300, 2))
     source, layout = AttributeSource.of(X, "euclidean"), draw_layout(300, 12, 0)
     one, three = (sample_pairs(source, layout, D0, threads) for threads in (1, 3))

@@ -10,9 +10,9 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import make_blobs
 
 from evdist.belief import FocalSets
-from evdist.kernels.sweep import GRID
-from evdist.solvers.irqp import Stop
-from evdist.solvers.start import (
+from evdist.data.sources import AttributeSource
+from evdist.evclus.irqp import Stop
+from evdist.evclus.start import (
     Landmarks,
     choose_d0,
     criterion,
@@ -22,7 +22,7 @@ from evdist.solvers.start import (
     positive_quantile,
     seeded_masses,
 )
-from evdist.sources import AttributeSource
+from evdist.evclus.sweep import GRID
 
 SETS = FocalSets.simple(3)
 
@@ -135,7 +135,7 @@ class TestPlace:
         assert not np.array_equal(place(landmarks, ask, 30, k=10, seed=0), together)
 
     def test_threads_change_no_bit(self, landmarks, monkeypatch):
-        monkeypatch.setattr("evdist.solvers.start._BLOCK", 16)
+        monkeypatch.setattr("evdist.evclus.start._BLOCK", 16)
         new = np.random.default_rng(1).uniform(-5, 25, (100, 2))
         ask = self.dissimilarities(landmarks, new)
         one, three = (place(landmarks, ask, 100, k=10, seed=0, n_threads=t) for t in (1, 3))

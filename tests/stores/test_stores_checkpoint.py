@@ -20,11 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evdist.belief import FocalSets
-from evdist.blocks.local import LocalExecutor
-from evdist.blocks.problem import Plan, Problem
-from evdist.solvers.irqp import State, Stop, iterate
-from evdist.solvers.sampling import draw_layout, sample_pairs
-from evdist.sources import AttributeSource
+from evdist.data.sources import AttributeSource
+from evdist.evclus.irqp import State, Stop, iterate
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.sampling import draw_layout, sample_pairs
 from evdist.stores import encoding
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.encoding import StoreError

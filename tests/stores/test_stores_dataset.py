@@ -18,8 +18,9 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evdist.stores import encoding, tables
-from evdist.stores.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
+from evdist.data import tables
+from evdist.data.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
+from evdist.stores import encoding
 from evdist.stores.encoding import StoreError, StoreNotFoundError
 
 N, D = 500, 3
@@ -192,7 +193,7 @@ class TestStoppedWriter:
         program = (
             "import os, signal, sys\n"
             "from evdist.stores import encoding\n"
-            "from evdist.stores.dataset import Table, read_contents, write_dataset\n"
+            "from evdist.data.dataset import Table, read_contents, write_dataset\n"
             f"encoding.CHUNK_BYTES = 32 * {D} * 8\n"
             "source, url = sys.argv[1:]\n"
             "kill = lambda n: n > 250 and os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -414,7 +415,7 @@ class TestTablesThatCannotBeRead:
             mark(X, columns=("a",))
 
     def test_a_label_that_is_an_identifier(self, X, monkeypatch):
-        monkeypatch.setattr("evdist.stores.dataset._MOST_CLASSES", 100)
+        monkeypatch.setattr("evdist.data.dataset._MOST_CLASSES", 100)
         table = pd.DataFrame(X, columns=NAMES).assign(name=[f"n{i}" for i in range(N)])
         with pytest.raises(ValueError, match=r"more than 100 different values: an identifier"):
             mark(table, label="name")

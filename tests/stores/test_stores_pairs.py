@@ -20,13 +20,13 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evdist.blocks.problem import Pairs
+from evdist.data.sources import AttributeSource
+from evdist.evclus.pair_store import PairStore, StoredPairs
+from evdist.evclus.problem import Pairs
+from evdist.evclus.sampling import Layout, draw_layout, row_dissimilarities, sample_pairs
 from evdist.kernels.graph import PairGraph
-from evdist.solvers.sampling import Layout, draw_layout, row_dissimilarities, sample_pairs
-from evdist.sources import AttributeSource
 from evdist.stores.encoding import StoreError, StoreExistsError, StoreNotFoundError
 from evdist.stores.fingerprints import fingerprint
-from evdist.stores.pairs import PairStore, StoredPairs
 
 
 def problem(n: int, k: int, seed: int = 0) -> tuple[AttributeSource, Layout]:

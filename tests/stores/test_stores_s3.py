@@ -8,12 +8,12 @@ import s3fs
 from s3_bucket import s3_bucket
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.solvers.sampling import draw_layout, row_dissimilarities
-from evdist.sources import AttributeSource
+from evdist.data.sources import AttributeSource
+from evdist.evclus.pair_store import PairStore, StoredPairs
+from evdist.evclus.sampling import draw_layout, row_dissimilarities
 from evdist.stores import encoding
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.encoding import StoreError, StoreExistsError, StoreNotFoundError
-from evdist.stores.pairs import PairStore, StoredPairs
 
 
 @pytest.fixture(scope="module")

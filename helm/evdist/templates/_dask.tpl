@@ -13,7 +13,7 @@ distributed:
       client: {cert: /etc/evdist/tls/tls.crt, key: /etc/evdist/tls/tls.key}
     {{- end }}
   scheduler:
-    preload: [evdist.monitor.scheduler]
+    preload: [evdist.service.monitor.scheduler]
     allowed-failures: 10
     http:
       routes:
@@ -26,7 +26,7 @@ distributed:
         # The operator asks here how many workers to run, and which to end.
         - distributed.http.scheduler.api
         {{- end }}
-        - evdist.monitor.page
+        - evdist.service.monitor.page
 {{- end -}}
 
 {{- define "evdist.daskVolumes" -}}

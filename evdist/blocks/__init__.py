@@ -1,1 +1,0 @@
-"""Where sweeps run: the threads of one process, or the workers of a Dask cluster."""

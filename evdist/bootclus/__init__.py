@@ -1,0 +1,1 @@
+"""Bootclus: calibrated masses from a bootstrap of Gaussian mixtures."""

@@ -1,0 +1,1 @@
+"""Where rows and dissimilarities come from: sources, tables, data sets."""

@@ -1,0 +1,159 @@
+"""Tables of numbers in files: NumPy, CSV, Parquet and zarr."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import numpy as np
+import zarr
+from fsspec.implementations.local import LocalFileSystem
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["array_pieces", "column_names", "frames", "is_frame", "read_table", "readable"]
+__all__ += ["rows_at_once", "table_pieces"]
+
+#: Numbers read at a time where a table is not wanted whole: 64 MB as float64.
+PIECE_SIZE = 1 << 23
+#: Rows at a time at most, a power of two.
+PIECE_ROWS = 1 << 16
+
+
+def frames() -> Any:
+    """The module of tables with names; what it loads only those pay who have such a table."""
+    return import_module("evdist.data.frames")
+
+
+def is_frame(table: Any) -> bool:
+    """Whether this is a pandas frame."""
+    pandas = sys.modules.get("pandas")  # which a frame of it has loaded
+    return pandas is not None and isinstance(table, pandas.DataFrame)
+
+
+def read_table(path: str | Path) -> NDArray:
+    """All rows of a .npy, .csv(.gz), .parquet or .zarr file; text columns are refused."""
+    name = str(path)
+    bare = name.removesuffix(".gz")
+    if bare.endswith(".npy"):
+        # Never unpickle: a file of objects is an error, not a program.
+        return np.load(name, allow_pickle=False)
+    if bare.endswith((".zarr", ".zarr/")):
+        return np.asarray(_zarr(name)[:])
+    if _has_names(name):
+        return _numbers(frames().whole(name), name)
+    raise _unknown(name)
+
+
+def table_pieces(path: str | Path) -> Iterator[NDArray]:
+    """What :func:`read_table` gives, as consecutive pieces of rows: never the whole table."""
+    name = str(path)
+    bare = name.removesuffix(".gz")
+    if bare.endswith(".npy"):
+        yield from _npy_pieces(name)
+    elif bare.endswith((".zarr", ".zarr/")):
+        yield from array_pieces(_zarr(name))
+    elif _has_names(name):
+        first = 0
+        for frame in frames().pieces(name):
+            yield _numbers(frame, name, first)
+            first += len(frame)
+    else:
+        raise _unknown(name)
+
+
+def column_names(path: str | Path) -> list[str] | None:
+    """Names of the columns of a .csv(.gz) or .parquet table; None for arrays, which have none."""
+    return frames().names(str(path)) if _has_names(str(path)) else None
+
+
+def _has_names(name: str) -> bool:
+    return name.removesuffix(".gz").endswith((".csv", ".parquet", ".pq"))
+
+
+def _numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray:
+    frames().refuse_text(frame, name, first)
+    return frame.to_numpy()
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Say which file it was that is not there, cut off, or not what its name says."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"There is no file {name}.") from error
+    except (EOFError, zlib.error, ValueError) as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            f"Cannot read {name}: {said}. Is it whole, and what its name says?"
+        ) from error
+
+
+def array_pieces(array: Any) -> Iterator[NDArray]:
+    """Consecutive pieces of rows of anything with ``shape`` and slices of rows; at least one."""
+    rows = rows_at_once(array.shape[1] if len(array.shape) > 1 else 1)
+    # A compressed chunk is read whole whatever is asked of it: read it once.
+    chunk = (getattr(array, "chunks", None) or (rows,))[0]
+    step = max(rows // chunk, 1) * chunk
+    for lo in range(0, max(array.shape[0], 1), step):
+        yield np.asarray(array[lo : lo + step])
+
+
+def rows_at_once(width: int) -> int:
+    """How many rows of `width` numbers to take at a time: a power of two."""
+    rows = max(PIECE_SIZE // max(width, 1), 1)
+    return min(1 << (rows.bit_length() - 1), PIECE_ROWS)
+
+
+def _npy_pieces(name: str) -> Iterator[NDArray]:
+    """Rows of a .npy file, here or in object storage, read from front to back.
+
+    Not by a memory map: pages once looked at would count as memory of this process.
+    """
+    filesystem, path = fsspec.core.url_to_fs(name)
+    with readable(name), filesystem.open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+        if dtype.hasobject or not shape:
+            raise ValueError("it must hold rows of numbers")
+        if fortran and len(shape) > 1:
+            if not isinstance(filesystem, LocalFileSystem):
+                raise ValueError(
+                    "its rows must lie one after another; write it with "
+                    "np.save(file, np.ascontiguousarray(X))"
+                )
+            yield from array_pieces(np.load(path, mmap_mode="r", allow_pickle=False))
+            return
+        width = int(np.prod(shape[1:], dtype=np.int64))
+        step = rows_at_once(width)
+        for lo in range(0, max(shape[0], 1), step):
+            rows = min(step, shape[0] - lo)
+            content = file.read(rows * width * dtype.itemsize)
+            if len(content) < rows * width * dtype.itemsize:
+                raise ValueError(f"it is cut off after row {lo}")
+            yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
+
+
+def _zarr(name: str) -> zarr.Array:
+    node = zarr.open(name, mode="r")
+    if not isinstance(node, zarr.Array):
+        raise ValueError(f"{name} is a zarr group; name the array in it, e.g. {name}/X.")
+    return node
+
+
+def _unknown(name: str) -> ValueError:
+    return ValueError(
+        f"Cannot read {name}: known endings are .npy, .csv, .csv.gz, .parquet, .zarr."
+    )

@@ -1,0 +1,1 @@
+"""Evidential c-means and its relatives with prototypes: ECM, CECM, RECM, CCM, BPEC."""

@@ -1,0 +1,228 @@
+"""Belief-peaks evidential clustering as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.ecm.belief_peaks import BeliefPeaks, delta_bel
+from evdist.ecm.blocks import LocalRows
+from evdist.ecm.bpec_solver import fit_bpec
+from evdist.ecm.estimator import PrototypeClusterer, ecm_parameters
+from evdist.ecm.solver import Model
+from evdist.engine.progress import Progress
+from evdist.estimators.checks import (
+    at_most_objects,
+    focal_family,
+    integer,
+    non_negative,
+    one_of,
+    positive,
+)
+from evdist.kernels.threads import thread_count
+from evdist.partition import CredalPartition
+
+__all__ = ["BPEC"]
+
+_FAMILIES = ("simple", "pairs", "full", "select")
+_METRICS = ("euclidean", "adaptive")
+#: Neighbours when nobody says how many: no more than this.
+_MOST_NEIGHBOURS = 100
+
+
+class BPEC(PrototypeClusterer):
+    """Belief-peaks evidential clustering: centres are objects that stand out, and stay.
+
+    A centre has many near neighbours and is far from any object with more: both can be seen in the
+    delta-Bel graph, `evdist.plot.delta_bel(model.peaks_.delta, model.peaks_.bel,
+    centres=model.centres_)`. With the centres as prototypes, masses and one metric per cluster
+    minimise the objective of ECM. Su and Denoeux (2019).
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        So many objects of largest delta * Bel are the centres; None: all those in the box.
+    n_neighbors : int or None, default=None
+        Neighbours that speak for an object; None is twice the square root of n, at most 100.
+    q : float, default=0.9
+        The reach of a neighbour is the q-quantile of its own distances.
+    delta_min, bel_min : float, default=0
+        Centres have at least this delta and this Bel. With n_clusters=None a delta_min above 0 is
+        needed.
+    delta_max, bel_max : float or None, default=None
+        With the two above, the box of the delta-Bel graph that may hold centres; None is no bound.
+    alpha, beta, delta : float, default=1, 2, 10
+        Weight of large sets, fuzzifier above 1, distance to the empty set, as in ECM.
+    focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
+        As in ECM.
+    pair_neighbours : int, default=2
+        With "select": pairs of clusters that are among each other's so many nearest.
+    metric : {"adaptive", "euclidean"}, default="adaptive"
+        One Mahalanobis metric per cluster, or none.
+    tol : float, default=1e-5
+    max_iter : int, default=200
+    n_jobs : int, default=None
+        Threads; None is all cores. The result does not depend on it.
+    callbacks : sequence of callables, default=()
+        Each is called after every iteration with a `Progress`.
+
+    Attributes
+    ----------
+    credal_partition_ : CredalPartition
+    labels_ : (n,) int array
+    peaks_ : BeliefPeaks
+        `delta` and `bel` of all objects.
+    centres_ : (c,) int array
+        The objects that are centres, by decreasing delta * Bel.
+    prototypes_ : (c, d) array
+    metric_ : (c, d, d) array or None
+    objective_ : float
+    history_ : list of float
+        The objective before the first and after every iteration; it never rises.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from evdist import BPEC
+    >>> X, _ = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+    >>> BPEC(delta_min=4).fit(X).prototypes_.shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        q: float = 0.9,
+        delta_min: float = 0.0,
+        delta_max: float | None = None,
+        bel_min: float = 0.0,
+        bel_max: float | None = None,
+        alpha: float = 1.0,
+        beta: float = 2.0,
+        delta: float = 10.0,
+        focal_sets: str | FocalSets = "simple",
+        pair_neighbours: int = 2,
+        metric: str = "adaptive",
+        tol: float = 1e-5,
+        max_iter: int = 200,
+        n_jobs: int | None = None,
+        callbacks: Sequence[Callable[[Progress], None]] = (),
+    ):
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.q = q
+        self.delta_min = delta_min
+        self.delta_max = delta_max
+        self.bel_min = bel_min
+        self.bel_max = bel_max
+        self.alpha = alpha
+        self.beta = beta
+        self.delta = delta
+        self.focal_sets = focal_sets
+        self.pair_neighbours = pair_neighbours
+        self.metric = metric
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the centres and cluster the objects.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
+            file
+        y : ignored
+        """
+        X = self._table(X, ensure_min_samples=2)
+        K = self._checked(len(X))
+        threads = thread_count(self.n_jobs)
+        self.peaks_ = delta_bel(X, K, q=self.q, n_jobs=threads)
+        self.centres_ = self._chosen(self.peaks_)
+        model = self._model_at(np.asarray(X[self.centres_], dtype=float))
+        rows = LocalRows(X, None, threads)
+        with self._reporting() as report:
+            fit = fit_bpec(
+                rows, model, adaptive=self.metric == "adaptive",
+                pair_neighbours=self.pair_neighbours if self.focal_sets == "select" else None,
+                tol=self.tol, max_iter=self.max_iter, report=report,
+            )  # fmt: skip
+        self._keep(fit.model)
+        partition = CredalPartition(rows.masses(fit.model), fit.model.focal_sets)
+        self._finish(partition, fit.history, fit.converged)
+        return self
+
+    def _checked(self, n: int) -> int:
+        """The number of neighbours, once every parameter has been checked."""
+        if self.n_clusters is not None:
+            at_most_objects(integer("n_clusters", self.n_clusters, 1), n)
+            focal_family(self.focal_sets, self.n_clusters, _FAMILIES)
+        elif not isinstance(self.focal_sets, FocalSets):
+            one_of("focal_sets", self.focal_sets, _FAMILIES)
+        positive("q", self.q, below=1.0)
+        box = self._box()
+        if self.n_clusters is None and not box[0][0] > 0:
+            raise ValueError(
+                "BPEC needs n_clusters, or a threshold delta_min above which objects are centres; "
+                "evdist.delta_bel(X, K) gives the graph to choose it from."
+            )
+        ecm_parameters(self.alpha, self.beta, self.delta)
+        one_of("metric", self.metric, _METRICS)
+        non_negative("tol", self.tol)
+        for name in ("pair_neighbours", "max_iter"):
+            integer(name, getattr(self, name), 1)
+        self._check_callbacks()
+        K = min(2 * round(np.sqrt(n)), _MOST_NEIGHBOURS)
+        K = K if self.n_neighbors is None else integer("n_neighbors", self.n_neighbors, 1)
+        return min(K, n - 1)
+
+    def _box(self) -> list[tuple[float, float]]:
+        """(low, high) of delta and of Bel."""
+        box = []
+        for name in ("delta", "bel"):
+            low = non_negative(f"{name}_min", getattr(self, f"{name}_min"))
+            most = getattr(self, f"{name}_max")
+            high = np.inf if most is None else non_negative(f"{name}_max", most)
+            if low > high:
+                raise ValueError(f"{name}_min must be at most {name}_max, got {low} and {high}.")
+            box.append((low, high))
+        return box
+
+    def _chosen(self, peaks: BeliefPeaks) -> NDArray[np.intp]:
+        inside = peaks.inside(*self._box())
+        if self.n_clusters is None:
+            return inside
+        if len(inside) < self.n_clusters:
+            raise ValueError(
+                f"The box holds {len(inside)} objects, fewer than n_clusters={self.n_clusters}. "
+                "Lower delta_min or bel_min."
+            )
+        return inside[: self.n_clusters]
+
+    def _model_at(self, prototypes: NDArray[np.float64]) -> Model:
+        c = len(prototypes)
+        family = focal_family(self.focal_sets, c, _FAMILIES)
+        if not isinstance(family, FocalSets):
+            family = getattr(FocalSets, "simple" if family == "select" else family)(c)
+        return Model(family, prototypes, *ecm_parameters(self.alpha, self.beta, self.delta))
+
+    # ------------------------------------------------------------------ on disk
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        values, arrays = super()._state()
+        peaks = {"delta": self.peaks_.delta, "bel": self.peaks_.bel}
+        return values, {**arrays, "centres": self.centres_, **peaks}
+
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        super()._set_state(values, arrays)
+        self.centres_ = arrays["centres"]
+        self.peaks_ = BeliefPeaks(arrays["delta"], arrays["bel"])

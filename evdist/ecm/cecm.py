@@ -1,0 +1,166 @@
+"""CECM as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import psutil
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from evdist.belief import FocalSets
+from evdist.constraints import check_links
+from evdist.ecm.cecm_solver import LinkedProblem, fit_cecm
+from evdist.ecm.estimator import PrototypeClusterer, check_spread, checked_model, delta_for
+from evdist.ecm.start import best_start
+from evdist.engine.progress import Progress
+from evdist.estimators.checks import non_negative, weights
+from evdist.kernels.threads import thread_count
+from evdist.partition import CredalPartition
+
+__all__ = ["CECM"]
+
+_FAMILIES = ("simple", "pairs", "full")
+#: Tables of (n, f) numbers that a fit holds at once: masses, costs, and what an iteration makes.
+_TABLES = 8
+
+
+class CECM(PrototypeClusterer):
+    """Constrained evidential c-means: ECM with pairs of objects known to be together or apart.
+
+    Given such links, the masses of the linked objects make up for what the distances get wrong;
+    with metric="adaptive" the clusters take the shape that the links ask for. Which pairs to show
+    to a person next, `evdist.propose_links(model.credal_partition_, X=X)` tells.
+
+    Parameters
+    ----------
+    n_clusters : int, default=4
+    alpha, delta : float, default=1 and "auto"
+        As in ECM; beta is 2.
+    focal_sets : {"simple", "pairs", "full"} or FocalSets, default="simple"
+    metric : {"euclidean", "adaptive"}, default="euclidean"
+        "adaptive" learns one Mahalanobis metric per cluster.
+    constraint_weight : float from 0 to below 1, default=0.5
+        xi, the weight of the links: the objective is (1 - xi) times that of ECM, divided by objects
+        and focal sets, plus xi times the mean plausibility that a link is broken.
+    init : "k-means++" or (n_clusters, d) array of prototypes
+    n_init : int, default=5
+        Seedings with "k-means++", compared without the links.
+    tol : float, default=1e-5
+        Stop when the objective falls by less than this part of itself.
+    max_iter : int, default=200
+    n_jobs : int, default=None
+        Threads of the seedings and of predict_mass; None is all cores.
+    random_state : int, RandomState or None, default=None
+    callbacks : sequence of callables, default=()
+
+    Attributes
+    ----------
+    credal_partition_, labels_, prototypes_, delta_, metric_, objective_, history_, n_iter_,
+    converged_, n_features_in_ : as in ECM
+
+    Examples
+    --------
+    >>> from evdist import CECM
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> model = CECM(n_clusters=2, random_state=0)
+    >>> labels = model.fit(X, cannot_link=[(0, 1)], must_link=[(1, 2), (2, 3)]).labels_
+    >>> bool(labels[0] != labels[1] == labels[2] == labels[3])
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 4,
+        *,
+        alpha: float = 1.0,
+        delta: float | str = "auto",
+        focal_sets: str | FocalSets = "simple",
+        metric: str = "euclidean",
+        constraint_weight: float = 0.5,
+        init: str | ArrayLike = "k-means++",
+        n_init: int = 5,
+        tol: float = 1e-5,
+        max_iter: int = 200,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        callbacks: Sequence[Callable[[Progress], None]] = (),
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.delta = delta
+        self.focal_sets = focal_sets
+        self.metric = metric
+        self.constraint_weight = constraint_weight
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callbacks = callbacks
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Cluster the objects.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
+            file
+        y : ignored
+        must_link, cannot_link : (p, 2) arrays of object numbers
+            Pairs known to be in one cluster, in different clusters.
+        sample_weight : (n,) array, positive
+            They are divided by their mean. Links do not depend on them.
+        """
+        X = np.asarray(self._table(X, ensure_min_samples=2), dtype=float)
+        w = weights(sample_weight, len(X))
+        delta = delta_for(self.delta, X, w)
+        model = checked_model(self, *X.shape, beta=2.0, families=_FAMILIES, delta=delta)
+        xi = non_negative("constraint_weight", self.constraint_weight)
+        if xi >= 1:
+            raise ValueError(
+                f"constraint_weight must be below 1, got {self.constraint_weight!r}: at 1 the "
+                "distances would not count."
+            )
+        if self.metric == "adaptive":
+            check_spread(X)
+        must, cannot = check_links(must_link, cannot_link, len(X))
+        _check_memory(len(X), len(model.focal_sets))
+        problem = LinkedProblem(X, must, cannot, xi, w)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        limits: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
+        with self._reporting() as report:
+            if isinstance(self.init, str):
+                model = best_start(
+                    X, w, model, n_init=self.n_init, seed=seed,
+                    n_threads=thread_count(self.n_jobs), report=report, **limits,
+                ).model  # fmt: skip
+            if self.metric == "adaptive":
+                model = model.adaptive()
+            fit = fit_cecm(problem, model, report=report, **limits)
+        self._keep(fit.model)
+        mass = fit.mass.astype(np.float32)
+        self._finish(CredalPartition(mass, model.focal_sets), fit.history, fit.converged)
+        return self
+
+
+def _check_memory(n: int, f: int) -> None:
+    """Refuse what cannot fit: unlike ECM, CECM keeps the masses of all objects while it works."""
+    need, there = 8 * _TABLES * n * f, psutil.virtual_memory().available
+    if need > there:
+        raise MemoryError(
+            f"CECM needs about {need / 1e9:.1f} GB for {n:,} objects and {f} focal sets, but "
+            f"{there / 1e9:.1f} GB are free. Use fewer focal sets or a sample of the objects; "
+            "EVCLUS takes links for millions of objects."
+        )

@@ -1,0 +1,315 @@
+"""RECM as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import psutil
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from evdist.belief import FocalSets
+from evdist.ecm.estimator import ecm_parameters
+from evdist.ecm.recm_solver import (
+    RelationalFit,
+    RelationalModel,
+    euclidean_shift,
+    fit_recm,
+    seeded_weights,
+)
+from evdist.engine.progress import Progress
+from evdist.estimators.base import CredalClusterer
+from evdist.estimators.checks import (
+    at_most_objects,
+    focal_family,
+    integer,
+    non_negative,
+    one_of,
+    weights,
+)
+from evdist.partition import CredalPartition
+
+__all__ = ["RECM"]
+
+_FAMILIES = ("simple", "pairs", "full")
+_METRICS = ("precomputed", "euclidean", "cityblock", "chebyshev", "cosine", "correlation")
+#: Squared dissimilarities of a pair may differ by this part of the largest, one way and the other.
+_SYMMETRY = 1e-8
+
+
+class RECM(CredalClusterer):
+    """Relational evidential c-means: ECM on squared dissimilarities between objects.
+
+    With squared Euclidean distances it does what ECM does on the attributes, except for the seeds.
+    The square matrix of all objects is held in memory.
+
+    Parameters
+    ----------
+    n_clusters : int, default=4
+    alpha, beta, delta : float, default=1, 2 and "auto"
+        As in ECM; `delta` squared is in the units of the squared dissimilarities, and "auto" the
+        mean of these.
+    focal_sets : {"simple", "pairs", "full"} or FocalSets, default="simple"
+    metric : str, default="precomputed"
+        "precomputed": X is the square matrix of squared dissimilarities. "euclidean", "cityblock",
+        "chebyshev", "cosine", "correlation": X holds attributes, and the squares of these
+        distances are taken.
+    init : "k-means++", (n, f) array of masses or CredalPartition
+        "k-means++" starts from objects that are far from each other.
+    n_init : int, default=5
+        Starts with "k-means++", of which the best is kept.
+    tol : float, default=1e-5
+        Stop when the objective falls by less than this part of itself.
+    max_iter : int, default=200
+    random_state : int, RandomState or None, default=None
+    callbacks : sequence of callables, default=()
+
+    Attributes
+    ----------
+    credal_partition_ : CredalPartition
+    labels_ : (n,) int array
+        Cluster of maximum plausibility.
+    weights_ : (c, n) array
+        Each prototype as a weighted mean of the objects; rows sum to one.
+    delta_ : float
+    shift_ : float
+        What was added to the squared dissimilarities of different objects because no points in any
+        space have those; 0 where such points exist.
+    objective_, history_, n_iter_, converged_ : as in ECM
+    n_features_in_ : int
+        Columns of X; with "precomputed" the number of objects.
+
+    Examples
+    --------
+    >>> from scipy.spatial.distance import pdist, squareform
+    >>> from sklearn.datasets import make_blobs
+    >>> from evdist import RECM
+    >>> X, _ = make_blobs(300, centers=3, random_state=0)
+    >>> D = squareform(pdist(X, "sqeuclidean"))
+    >>> RECM(n_clusters=3, random_state=0).fit(D).credal_partition_.mass.shape
+    (300, 5)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 4,
+        *,
+        alpha: float = 1.0,
+        beta: float = 2.0,
+        delta: float | str = "auto",
+        focal_sets: str | FocalSets = "simple",
+        metric: str = "precomputed",
+        init: str | ArrayLike | CredalPartition = "k-means++",
+        n_init: int = 5,
+        tol: float = 1e-5,
+        max_iter: int = 200,
+        random_state: Any = None,
+        callbacks: Sequence[Callable[[Progress], None]] = (),
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.beta = beta
+        self.delta = delta
+        self.focal_sets = focal_sets
+        self.metric = metric
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Cluster the objects.
+
+        Parameters
+        ----------
+        X : (n, n) squared dissimilarities, or (n, d) attributes (see `metric`): an array, data
+            frame, Dask or zarr array, or path
+            Squared dissimilarities are symmetric, zero on the diagonal, none negative.
+        y : ignored
+        sample_weight : (n,) array, positive
+            They are divided by their mean.
+        """
+        X = np.asarray(self._table(X, ensure_min_samples=2), dtype=float)
+        sets, mass = self._checked(len(X))
+        w = weights(sample_weight, len(X))
+        D = self._square(X)
+        numbers = ecm_parameters(self.alpha, self.beta, _delta_for(self.delta, D, w))
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        self.shift_ = euclidean_shift(D)
+        c, n = sets.n_clusters, len(D)
+        plain = RelationalModel(
+            sets, np.full((c, n), 1.0 / n), np.zeros((c, c)), *numbers, self.shift_
+        )
+        with self._reporting() as report:
+            if mass is None:
+                starts = [seeded_weights(D, c, rng, w) for _ in range(self.n_init)]
+            else:
+                starts = [plain.weights(mass, np.ones(n) if w is None else w)]
+            fit = self._best(D, plain, starts, w, report)
+        self._keep(fit.model)
+        self._finish(CredalPartition(fit.mass.astype(np.float32), sets), fit.history, fit.converged)
+        return self
+
+    def _best(
+        self,
+        D: NDArray,
+        plain: RelationalModel,
+        starts: list[NDArray],
+        w: NDArray | None,
+        report: Callable[[Progress], None],
+    ) -> RelationalFit:
+        fits = []
+        for r, Q in enumerate(starts):
+            stage = "fit" if len(starts) == 1 else f"start {r + 1} of {len(starts)}"
+            fits.append(
+                fit_recm(
+                    D, plain.at(D, Q)[0], tol=float(self.tol), max_iter=int(self.max_iter), w=w,
+                    stage=stage, report=report,
+                )
+            )  # fmt: skip
+        return min(fits, key=lambda fit: fit.history[-1])
+
+    def _square(self, X: NDArray) -> NDArray[np.float64]:
+        """Squared dissimilarities of all objects; what new objects are compared with is kept."""
+        self._objects = None
+        if self.metric == "precomputed":
+            _check_square(X)
+            return X
+        need, there = 8 * 2 * len(X) ** 2, psutil.virtual_memory().available
+        if need > there:
+            raise MemoryError(
+                f"The dissimilarities of {len(X):,} objects need {need / 1e9:.1f} GB, but "
+                f"{there / 1e9:.1f} GB are free. ECM takes attributes, EVCLUS any metric, without "
+                "a square matrix."
+            )
+        self._objects = X
+        D = self._squared(X)
+        np.fill_diagonal(D, 0.0)
+        return D
+
+    def _squared(self, X: NDArray) -> NDArray[np.float64]:
+        """Squared dissimilarities of these objects to the fitted ones, (rows, n)."""
+        D = cdist(X, self._objects, self.metric)
+        D *= D
+        bad = ~np.isfinite(D)
+        if bad.any():
+            row = int(np.argwhere(bad)[0][0])
+            raise ValueError(
+                f"The {self.metric} distance from row {row} is not defined. Leave out rows that "
+                "are zero or constant, or use another metric."
+            )
+        return D
+
+    def _checked(self, n: int) -> tuple[FocalSets, NDArray[np.float64] | None]:
+        """Focal sets, and the masses given as `init`."""
+        c = integer("n_clusters", self.n_clusters, 1)
+        for name in ("n_init", "max_iter"):
+            integer(name, getattr(self, name), 1)
+        non_negative("tol", self.tol)
+        one_of("metric", self.metric, _METRICS)
+        self._check_callbacks()
+        at_most_objects(c, n)
+        ecm_parameters(self.alpha, self.beta, 1.0 if self.delta == "auto" else self.delta)
+        family = focal_family(self.focal_sets, c, _FAMILIES)
+        sets = family if isinstance(family, FocalSets) else getattr(FocalSets, family)(c)
+        if isinstance(self.init, str):
+            if self.init != "k-means++":
+                raise ValueError(f'init must be masses or "k-means++", got {self.init!r}.')
+            return sets, None
+        given = self.init
+        if not isinstance(given, CredalPartition):
+            given = CredalPartition(np.asarray(given, dtype=float), sets)
+        if given.focal_sets != sets:
+            raise ValueError(
+                f"init must have masses on {', '.join(sets.names)}, got "
+                f"{', '.join(given.focal_sets.names)}. Pass focal_sets=init.focal_sets."
+            )
+        if given.n_objects != n:
+            raise ValueError(f"init has {given.n_objects} objects, X has {n}.")
+        return sets, np.asarray(given.mass, dtype=float)
+
+    def _keep(self, model: RelationalModel) -> None:
+        self._model, self.weights_ = model, model.Q
+        self.shift_, self.delta_ = model.shift, model.delta
+
+    # ------------------------------------------------------------------ new objects, on disk
+    def predict_mass(self, X: Any) -> NDArray[np.float32]:
+        """Mass functions of new objects, (rows, f).
+
+        X is (rows, d), or with metric="precomputed" (rows, n): the squared dissimilarities of the
+        new objects to all fitted ones.
+        """
+        check_is_fitted(self, "credal_partition_")
+        D = np.asarray(self._table(X, reset=False), dtype=float)
+        if self._objects is None:
+            _refuse_negative(D)
+        else:
+            D = self._squared(D)
+        return self._model.new_masses(D).astype(np.float32)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        model = self._model
+        names = ("alpha", "beta", "delta", "shift")
+        arrays = {"Q": model.Q, "K": model.K}
+        if self._objects is not None:
+            arrays["objects"] = self._objects
+        return {name: getattr(model, name) for name in names}, arrays
+
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        numbers = (float(values[name]) for name in ("alpha", "beta", "delta", "shift"))
+        sets = self.credal_partition_.focal_sets
+        Q, K = (np.asarray(arrays[name], dtype=float) for name in ("Q", "K"))
+        self._objects = arrays.get("objects")
+        self._keep(RelationalModel(sets, Q, K, *numbers))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags
+
+
+def _delta_for(delta: Any, D: NDArray, w: NDArray | None) -> Any:
+    """What was given, or for "auto" the root of the mean squared dissimilarity."""
+    if isinstance(delta, str) and delta == "auto":
+        w = np.ones(len(D)) if w is None else w
+        square = float(w @ D @ w) / len(D) ** 2  # weights have mean one
+        return float(np.sqrt(square)) if square > 0 else 1.0
+    return delta
+
+
+def _check_square(D: NDArray) -> None:
+    """Square, not negative, zero on the diagonal, the same both ways."""
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f"X must be a square matrix of squared dissimilarities, got shape {D.shape}. For "
+            'attributes use metric="euclidean".'
+        )
+    _refuse_negative(D)
+    most = D.max() * _SYMMETRY
+    own = np.abs(np.diagonal(D))
+    if own.max() > most:
+        i = int(own.argmax())
+        raise ValueError(f"An object is at 0 from itself, but X[{i}, {i}] is {D[i, i]}.")
+    for i in range(len(D)):
+        gap = np.abs(D[i] - D[:, i])
+        if gap.max() > most:
+            j = int(gap.argmax())
+            raise ValueError(
+                f"X must be symmetric, but X[{i}, {j}] is {D[i, j]} and X[{j}, {i}] is {D[j, i]}. "
+                "Pass (X + X.T) / 2 if that is what is meant."
+            )
+
+
+def _refuse_negative(D: NDArray) -> None:
+    if D.size and D.min() < 0:
+        i, j = np.unravel_index(int(D.argmin()), D.shape)
+        raise ValueError(
+            f"Squared dissimilarities must not be negative, but X[{i}, {j}] is {D[i, j]}. For "
+            'attributes use metric="euclidean".'
+        )

@@ -1,0 +1,77 @@
+"""Where ECM starts: the best of several seedings on a sample, then all objects; selected pairs.
+
+Reference for the pairs: Denoeux, slides "Belief functions and clustering" (2017), "Carefully
+selecting the focal sets". Seeds are those of k-means++ (Arthur, Vassilvitskii 2007).
+
+A start costs the same whatever the number of objects: it is followed to its end on at most SAMPLE
+of them, in the Euclidean metric, and only the best one goes on to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import kmeans_plusplus
+
+from evdist.belief import FocalSets, mutual_neighbour_pairs
+from evdist.ecm.blocks import LocalRows
+from evdist.ecm.solver import Fit, Model, Rows, fit_ecm
+from evdist.engine.progress import Progress
+from evdist.partition import CredalPartition
+
+__all__ = ["SAMPLE", "best_start", "with_neighbour_pairs"]
+
+#: Objects on which starts are compared.
+SAMPLE = 20_000
+
+
+def best_start(
+    X: NDArray,
+    w: NDArray | None,
+    template: Model,
+    *,
+    n_init: int,
+    seed: int,
+    tol: float,
+    max_iter: int,
+    n_threads: int = 1,
+    report: Callable[[Progress], None] | None = None,
+) -> Fit:
+    """The best of `n_init` fits on a sample, from k-means++ seeds.
+
+    `template` has the focal sets and parameters; its prototypes and metric are not read. With at
+    most SAMPLE objects the sample is all of them, and the fit is one of all objects.
+    """
+    rng = np.random.default_rng(seed)
+    if len(X) > SAMPLE:
+        some = np.sort(rng.choice(len(X), SAMPLE, replace=False))
+        X, w = X[some], None if w is None else w[some]
+    X = np.asarray(X, dtype=float)
+    rows = LocalRows(X, w, n_threads)
+    best: Fit | None = None
+    for r in range(n_init):
+        state = int(rng.integers(2**31 - 1))
+        c = template.focal_sets.n_clusters
+        seeds, _ = kmeans_plusplus(X, c, sample_weight=w, random_state=state)
+        model = replace(template, prototypes=seeds, metric=None)
+        stage = f"start {r + 1} of {n_init}"
+        fit = fit_ecm(rows, model, tol=tol, max_iter=max_iter, stage=stage, report=report)
+        if best is None or fit.objective < best.objective:
+            best = fit
+    assert best is not None
+    return best
+
+
+def with_neighbour_pairs(rows: Rows, model: Model, q: int) -> Model:
+    """The same prototypes; focal sets also the pairs of clusters among each other's q nearest.
+
+    Slides, "Carefully selecting the focal sets", steps 2 and 3.
+    """
+    partition = CredalPartition(rows.masses(model), model.focal_sets)
+    pairs = mutual_neighbour_pairs(np.asarray(partition.normalised_plausibility), q)
+    omega = model.focal_sets.omega is not None
+    sets = FocalSets.pairs(model.focal_sets.n_clusters, pairs, omega=omega)
+    return replace(model, focal_sets=sets)

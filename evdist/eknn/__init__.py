@@ -1,0 +1,1 @@
+"""Evidential nearest neighbours: EKNNclus and the evidential classifiers."""

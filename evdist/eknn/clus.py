@@ -1,0 +1,306 @@
+"""EK-NNclus as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import psutil
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from evdist.belief import FocalSets
+from evdist.data.sources import MatrixSource
+from evdist.eknn.clus_solver import (
+    Neighbourhood,
+    Partitioned,
+    neighbourhood,
+    pair_weight,
+    partition,
+    place,
+    rule,
+)
+from evdist.eknn.search import METRICS, nearest_of_new, nearest_others, search
+from evdist.engine.progress import Progress
+from evdist.estimators.base import CredalClusterer
+from evdist.estimators.checks import integer, one_of, positive
+from evdist.partition import CredalPartition
+from evdist.partition.rows import is_dask, map_rows
+
+__all__ = ["EKNNclus"]
+
+#: More objects start from the partition of a sample of so many.
+_SAMPLE = 20_000
+#: Their neighbours when nobody says how many.
+_NEIGHBOURS_OF_MANY = 50
+#: Rows placed at once beside a sample.
+_ROWS = 16_384
+#: Bytes per object and neighbour while the graph is made symmetric, the peak of a fit.
+_BYTES = 70
+
+
+class EKNNclus(CredalClusterer):
+    """The most plausible partition by the evidential K-nearest-neighbour rule.
+
+    The number of clusters need not be known: it comes out, and falls as `n_neighbors` rises.
+    Denoeux, Kanjanatarakul, Sriboonchitta (2015).
+
+    Parameters
+    ----------
+    n_neighbors : int or None, default=None
+        Neighbours that speak about an object; None is three times the square root of n, and 50 for
+        more than 20,000 objects.
+    q : float, default=0.9
+        Evidence falls to 1/e at the q-quantile of the distances to the neighbours.
+    power : float, default=2
+        Evidence that two objects are together is exp(-gamma d^power).
+    metric : str, default="euclidean"
+        euclidean, cityblock, chebyshev, cosine, correlation, or precomputed (n, n).
+    init : "auto", "singletons", int or (n,) array of int, default="auto"
+        Each object its own cluster at first; so many clusters at random; or labels from 0. "auto"
+        is "singletons" for up to 20,000 objects. Of more, a sample is partitioned first, with at
+        least three times the square root of its size as neighbours; the others join its clusters.
+    symmetric : bool, default=True
+        Whether two objects are neighbours when either is among the nearest of the other. Then no
+        move lowers the plausibility; False is the rule of the paper and of R's evclust, which has
+        no such warrant.
+    n_init : int, default=1
+        Orders of visiting to try; the most plausible partition is kept.
+    max_iter : int, default=100
+        Visits of all objects.
+    n_jobs : int or None, default=None
+        Threads of the neighbour search.
+    random_state : int, RandomState or None, default=None
+        Draws the orders, and the labels when `init` is a number.
+    callbacks : sequence of callables, default=()
+        Each is called after every visit of all objects with a `Progress`.
+
+    Attributes
+    ----------
+    credal_partition_ : CredalPartition
+        Masses on single clusters and on the whole frame, by the evidential K-NN rule.
+    labels_ : (n,) int array
+    n_clusters_ : int
+    gamma_ : float
+    objective_ : float
+        The share of all evidence of togetherness that lies between clusters, from 0 to 1.
+    history_ : list of float
+        The objective before the first and after every visit; it never rises when `symmetric`.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from evdist import EKNNclus
+    >>> X, _ = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+    >>> EKNNclus(n_neighbors=60, random_state=0).fit(X).n_clusters_
+    3
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int | None = None,
+        *,
+        q: float = 0.9,
+        power: float = 2.0,
+        metric: str = "euclidean",
+        init: str | int | ArrayLike = "auto",
+        symmetric: bool = True,
+        n_init: int = 1,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        callbacks: Sequence[Callable[[Progress], None]] = (),
+    ):
+        self.n_neighbors = n_neighbors
+        self.q = q
+        self.power = power
+        self.metric = metric
+        self.init = init
+        self.symmetric = symmetric
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the objects.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
+            file; (n, n) dissimilarities with metric="precomputed"
+        y : ignored
+        """
+        random = check_random_state(self.random_state)
+        X = self._table(X, ensure_min_samples=2)
+        K = self._checked(X)
+        index = search(X, self.metric, self.n_jobs)
+        graph = neighbourhood(
+            *nearest_others(index, X, K), q=self.q, b=self.power, symmetric=bool(self.symmetric)
+        )
+        best: Partitioned | None = None
+        with self._reporting() as report:
+            for _ in range(self.n_init):
+                label = self._start(X, K, random, report)
+                found = partition(
+                    graph, label, _orders(len(X), random), max_iter=self.max_iter, report=report
+                )
+                if best is None or found.history[-1] < best.history[-1]:
+                    best = found
+        assert best is not None
+        return self._take(X, graph, best)
+
+    def _checked(self, X: NDArray) -> int:
+        """The number of neighbours, once every parameter has been checked."""
+        n = len(X)
+        one_of("metric", self.metric, tuple(METRICS))
+        if self.metric == "precomputed":
+            MatrixSource.of(X)
+        positive("q", self.q, below=1.0)
+        positive("power", self.power)
+        for name in ("n_init", "max_iter"):
+            integer(name, getattr(self, name), 1)
+        self._check_callbacks()
+        self._check_init(n)
+        K = self._neighbours(n)
+        need, there = _BYTES * n * K, psutil.virtual_memory().available
+        if need > there:
+            raise MemoryError(
+                f"{n:,} objects with {K} neighbours each need about {need / 1e9:.1f} GB, but "
+                f"{there / 1e9:.1f} GB are free. Lower n_neighbors, and pass a number of clusters "
+                "as init."
+            )
+        return K
+
+    def _neighbours(self, n: int) -> int:
+        if self.n_neighbors is not None:
+            return min(integer("n_neighbors", self.n_neighbors, 1), n - 1)
+        return min(_usual_neighbours(n) if n <= _SAMPLE else _NEIGHBOURS_OF_MANY, n - 1)
+
+    def _check_init(self, n: int) -> None:
+        init = self.init
+        if isinstance(init, Integral) and not isinstance(init, bool):
+            integer("init", init, 1)
+            return
+        if isinstance(init, str):
+            one_of("init", init, ("auto", "singletons"))
+            return
+        labels = np.asarray(init)
+        if labels.shape != (n,) or labels.dtype.kind not in "iu":
+            raise ValueError(
+                f'init must be "auto", "singletons", a number of clusters or {n} labels (whole '
+                f"numbers), got {labels.dtype} of shape {labels.shape}."
+            )
+        if labels.min() < 0:
+            row = int(labels.argmin())
+            raise ValueError(f"Labels in init count from 0, but object {row} has {labels[row]}.")
+
+    def _start(
+        self,
+        X: NDArray,
+        K: int,
+        random: np.random.RandomState,
+        report: Callable[[Progress], None],
+    ) -> NDArray[np.int32]:
+        init, n = self.init, len(X)
+        if isinstance(init, str):
+            if init == "auto" and n > _SAMPLE and self.metric != "precomputed":
+                return self._from_sample(X, K, random, report)
+            return np.arange(n, dtype=np.int32)
+        if isinstance(init, Integral):
+            return random.randint(int(init), size=n, dtype=np.int32)
+        return np.unique(np.asarray(init), return_inverse=True)[1].astype(np.int32)
+
+    def _from_sample(
+        self,
+        X: NDArray,
+        K: int,
+        random: np.random.RandomState,
+        report: Callable[[Progress], None],
+    ) -> NDArray[np.int32]:
+        """Partition a sample; give the others the labels that the rule finds for them there."""
+        rows = np.sort(random.choice(len(X), _SAMPLE, replace=False))
+        some = X[rows]
+        index = search(some, self.metric, self.n_jobs)
+        near = nearest_others(index, some, max(K, _usual_neighbours(_SAMPLE)))
+        graph = neighbourhood(*near, q=self.q, b=self.power, symmetric=bool(self.symmetric))
+        found = partition(
+            graph, np.arange(_SAMPLE, dtype=np.int32), _orders(_SAMPLE, random),
+            max_iter=self.max_iter, stage="sample", report=report,
+        )  # fmt: skip
+        label = np.empty(len(X), dtype=np.int32)
+        for lo in range(0, len(X), _ROWS):
+            near = nearest_of_new(index, X[lo : lo + _ROWS], K)
+            label[lo : lo + _ROWS] = place(*near, found.label, gamma=graph.gamma, b=self.power)
+        return label
+
+    def _take(self, X: NDArray, graph: Neighbourhood, found: Partitioned) -> Self:
+        c = int(found.label.max()) + 1
+        need, there = 8 * len(X) * (c + 2), psutil.virtual_memory().available
+        if need > there:
+            raise MemoryError(
+                f"{c:,} clusters were found; masses of {len(X):,} objects on so many sets need "
+                f"about {need / 1e9:.1f} GB, but {there / 1e9:.1f} GB are free. Raise n_neighbors "
+                "or q, or pass a number of clusters as init."
+            )
+        self.n_clusters_, self.gamma_ = c, graph.gamma
+        self._rows, self._row_labels = X, found.label
+        mass = rule(graph, found.label, c)
+        self._finish(
+            CredalPartition(mass, FocalSets.simple(c)), found.history, found.converged,
+            sweeps="visits of all objects",
+        )  # fmt: skip
+        return self
+
+    # ------------------------------------------------------------------ on disk
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        values = {"n_clusters": self.n_clusters_, "gamma": self.gamma_}
+        return values, {"rows": self._rows, "labels": self._row_labels}
+
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        self.n_clusters_, self.gamma_ = int(values["n_clusters"]), float(values["gamma"])
+        self._rows, self._row_labels = arrays["rows"], arrays["labels"]
+
+    # ------------------------------------------------------------------ new objects
+    def predict_mass(self, X: Any) -> Any:
+        """Masses of new objects by the rule, from their nearest fitted objects: (rows, c + 2).
+
+        With metric="precomputed" the rows of X are dissimilarities to all fitted objects. A Dask
+        array gives a Dask array.
+        """
+        check_is_fitted(self, "credal_partition_")
+        width = self.n_clusters_ + (2 if self.n_clusters_ > 1 else 1)
+        if is_dask(X) and hasattr(X, "map_blocks"):
+            return map_rows(self._predict_rows, X, width=width, dtype=np.float32)
+        X = self._table(X, reset=False)
+        index = search(self._rows, self.metric, self.n_jobs)
+        d, j = nearest_of_new(index, X, self._neighbours(len(self._rows)))
+        weight = pair_weight(d, self.gamma_, self.power)
+        start = np.arange(0, j.size + 1, j.shape[1])
+        graph = Neighbourhood(start, j.ravel(), weight.ravel(), self.gamma_)
+        return rule(graph, self._row_labels, self.n_clusters_)
+
+    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
+        return self.predict_mass(rows)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags
+
+
+def _usual_neighbours(n: int) -> int:
+    """Two to three times the square root of n: Denoeux, slides (2017), "Ek-NNclus"."""
+    return 3 * round(np.sqrt(n))
+
+
+def _orders(n: int, random: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
+    while True:
+        yield random.permutation(n)

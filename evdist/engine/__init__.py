@@ -1,0 +1,1 @@
+"""What every algorithm shares: the loop, progress, memory, devices, workers."""

@@ -1,0 +1,265 @@
+"""Sweeps on a Dask cluster: the same kernels, the same pieces, the same bits as in one process.
+
+Every worker process keeps its share: all masses, and the pairs of its own pieces. A step is one
+task per worker; it takes over the rows that the others changed in the step before (their results
+are its dependencies), updates its own rows and returns those that moved. So a sweep moves at most
+n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
+(steps x workers) tasks. Where another sweep is sure to follow, its tasks are queued before the sums
+of the present one are here: workers wait for each other, but not for whoever counts.
+
+What a worker keeps and does is in `shares.py`. When a worker is lost, or a task finds its share out
+of step, all workers go back to the last restore point and do the sweeps since then again: same
+bits. Those who join get their share at the next restore point.
+
+What a share is made of, and whether a CPU or a GPU updates it, is the problem's business: nothing
+here needs more than NumPy and Dask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import uuid
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from concurrent import futures
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.engine import shares as tasks
+from evdist.engine.plan import whole_cycles
+from evdist.engine.shares import OutOfStepError, Rest, Shared
+from evdist.engine.workers import ATTEMPTS, LOOK, WorkersLostError, library, wait_for_workers
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+__all__ = ["ClusterExecutor"]
+
+#: Patches of at most this many workers are dependencies of one task; more are bundled first.
+_FAN_IN = 16
+#: Seconds in which a lost worker may come back before its share is dealt to the others.
+_PATIENCE = 5.0
+
+
+class ClusterExecutor:
+    """Runs the sweeps of one problem on the workers of `client`; same interface as LocalExecutor.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    problem : Shared
+        Shipped to every worker; its pairs are read there, piece by piece.
+    mass : (n, f) float32, in positions
+    restore_every : int
+        Sweeps between restore points: what a lost worker costs at most.
+    """
+
+    def __init__(self, client: Client, problem: Shared, mass: NDArray, restore_every: int = 5):
+        self.problem: Any = problem
+        self._client = client
+        self._job = f"evdist-{uuid.uuid4().hex[:12]}"
+        self._restore_every = whole_cycles(restore_every)
+        self._point = np.ascontiguousarray(mass, dtype=np.float32)
+        #: What rested in each sweep since the restore point, to do them again.
+        self._since: list[float] = []
+        self._install()
+
+    # -- placing the work
+    def _install(self) -> None:
+        """Hand every worker its pieces and the masses of the restore point."""
+        for _ in range(ATTEMPTS):
+            workers = self._workers()
+            equal = self.problem.kin is not None
+            shares = _shares(self.problem, [1 if equal else t for t in workers.values()])
+            self._owners = dict(zip(workers, shares, strict=True))
+            self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
+            self._number = 0
+            self._patches: list[Future] = []
+            self._last: dict[str, Future] = {}
+            #: Sums of the next sweep, where it was begun before it was asked for.
+            self._ahead: list[Future] = []
+            problem, mass = self._client.scatter(
+                [self.problem, self._point], broadcast=True, hash=False
+            )
+            numbers = self._numbers(problem)
+            if numbers is None:
+                continue
+            jobs = [
+                self._submit(tasks.install, self._token, self._job, problem, mass, pieces,
+                             numbers[w], worker=w)
+                for w, pieces in self._owners.items()
+            ]  # fmt: skip
+            if self._results(jobs) is not None:
+                return
+        raise WorkersLostError("Workers are lost faster than they can be set up.")
+
+    def _numbers(self, problem: Any) -> dict[str, int] | None:
+        """The number of each worker among its kin; None when one was lost meanwhile."""
+        if self.problem.kin is None:
+            return dict.fromkeys(self._owners, 0)
+        found = self._results([self._submit(tasks.kin, problem, worker=w) for w in self._owners])
+        if found is None:
+            return None
+        seen: Counter[Hashable] = Counter()
+        numbers = {}
+        for worker, kin in zip(self._owners, found, strict=True):
+            numbers[worker] = seen[kin]
+            seen[kin] += 1
+        return numbers
+
+    def _workers(self) -> dict[str, int]:
+        return dict(sorted(wait_for_workers(self._client).items()))
+
+    def _submit(self, task: Any, *args: Any, worker: str) -> Future:
+        return self._client.submit(
+            task, *args, workers=[worker], allow_other_workers=False, pure=False,
+            key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
+        )  # fmt: skip
+
+    def _results(self, jobs: list[Future]) -> list | None:
+        """What all jobs return; None when a worker was lost or a share was out of step."""
+        dask = library()
+        # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
+        # had, would not come. Nor cut off and begun again: what is fetched may be large.
+        loop: Any = self._client.loop
+        fetched = asyncio.run_coroutine_threadsafe(
+            self._client.gather(jobs, asynchronous=True), loop.asyncio_loop
+        )
+        while not futures.wait([fetched], LOOK).done:
+            if not set(self._owners) <= set(self._client.nthreads()):
+                self._client.cancel(jobs, force=True)  # which ends the fetching
+        try:
+            return fetched.result()
+        except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
+            return None
+
+    def _recovering(self, attempt: Any) -> Any:
+        """Call `attempt` until it succeeds, going back to the restore point in between."""
+        for _ in range(ATTEMPTS):
+            result = attempt()
+            if result is not None:
+                return result
+            self._restore()
+        raise WorkersLostError("Workers are lost faster than sweeps are done.")
+
+    def _restore(self) -> None:
+        """Go back to the restore point and do the sweeps since then again."""
+        again = self._since
+        for _ in range(ATTEMPTS):
+            with suppress(TimeoutError):
+                wait_for_workers(self._client, len(self._owners), _PATIENCE)
+            self._install()
+            self._since = []
+            if all(self._sweep_once(rest) is not None for rest in again):
+                return
+        raise WorkersLostError("Workers are lost faster than sweeps can be done again.")
+
+    # -- the sweeps
+    def _begin(self, rest: Rest) -> list[Future]:
+        """Queue the steps of a sweep; what tells its sums when they are done."""
+        for step in range(len(self.problem.plan.steps)):
+            patches = self._patches
+            results = {
+                w: self._submit(tasks.step, self._token, self._number, step, rest, patches,
+                                self._last.get(w), worker=w)
+                for w in self._owners
+            }  # fmt: skip
+            self._last = results
+            self._patches = self._bundled(list(results.values()))
+            self._number += 1
+        return [self._submit(tasks.sums, last, worker=w) for w, last in self._last.items()]
+
+    def _sweep_once(self, rest: float, then: Rest | None = None) -> float | None:
+        """Wait for a sweep, begun here or by the call before; `then` is begun meanwhile."""
+        sums = self._ahead or self._begin(rest)
+        self._ahead = [] if then is None else self._begin(then)
+        found = self._results(sums)
+        if found is None:
+            return None
+        self._since.append(rest)
+        return tasks.fall(m for part in found for m in part)
+
+    def _bundled(self, patches: list[Future]) -> list[Future]:
+        """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
+        while len(patches) > _FAN_IN:
+            groups = [patches[i : i + _FAN_IN] for i in range(0, len(patches), _FAN_IN)]
+            patches = [self._client.submit(tasks.bundle, g, pure=False) for g in groups]
+        return patches
+
+    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
+        """One pass over all rows but those that last brought less than `rest`.
+
+        Returns the change of the sum over pairs, zero or negative. `then` makes the rest of the
+        next sweep from it, where one is sure to follow and nothing is asked before: the workers
+        go on with it at once.
+        """
+        due = len(self._since) + 1 >= self._restore_every
+        fall = self._recovering(lambda: self._sweep_once(rest, None if due else then))
+        if due:
+            self._point = self.masses()
+            self._since = []
+            if not set(self._client.nthreads()) <= set(self._owners):
+                self._install()  # some have joined, or come back after a loss
+        return fall
+
+    def objective(self) -> tuple[float, float]:
+        """(stress, penalty) summed over all pairs and links, each counted once."""
+        self._must_stand()
+
+        def attempt() -> tuple[float, float] | None:
+            jobs = [
+                self._submit(tasks.objective, self._token, self._number, self._patches, worker=w)
+                for w in self._owners
+            ]
+            parts = self._results(jobs)
+            if parts is None:
+                return None
+            found = {q: value for part in parts for q, value in part.items()}
+            values = [found[q] for q in sorted(found)]
+            return math.fsum(s for s, _ in values) / 2, math.fsum(p for _, p in values) / 2
+
+        return self._recovering(attempt)
+
+    def masses(self) -> NDArray[np.float32]:
+        """The present masses, (n, f), in positions, each part fetched from another worker."""
+        self._must_stand()
+
+        def attempt() -> NDArray[np.float32] | None:
+            cuts = np.linspace(0, self.problem.n, len(self._owners) + 1).astype(int).tolist()
+            jobs = [
+                self._submit(
+                    tasks.masses, self._token, self._number, self._patches, lo, hi, worker=w
+                )
+                for w, lo, hi in zip(self._owners, cuts[:-1], cuts[1:], strict=True)
+            ]
+            parts = self._results(jobs)
+            return None if parts is None else np.concatenate(parts)
+
+        return self._recovering(attempt)
+
+    def _must_stand(self) -> None:
+        if self._ahead:
+            raise RuntimeError("The workers are in the next sweep: wait for it, without `then`.")
+
+    def close(self) -> None:
+        """Free the workers' memory."""
+        self._patches, self._last, self._ahead = [], {}, []
+        self._client.run(tasks.forget, self._job, on_error="ignore")
+
+
+def _shares(problem: Shared, threads: Sequence[int]) -> list[list[int]]:
+    """Pieces of each worker: of every step a run in proportion to its threads."""
+    cuts = np.cumsum([0, *threads]) / sum(threads)
+    shares: list[list[int]] = [[] for _ in threads]
+    seen: set[int] = set()
+    for step in problem.plan.steps:
+        pieces = [q for q, _ in step if q not in seen]
+        seen.update(pieces)
+        ends = np.round(cuts * len(pieces)).astype(int).tolist()
+        for share, a, b in zip(shares, ends[:-1], ends[1:], strict=True):
+            share += pieces[a:b]
+    return shares

@@ -1,0 +1,207 @@
+"""One rank of torch.distributed on every Dask worker: work that needs its neighbours at each step.
+
+The work is cut into parts, more or fewer to a rank. A round is one task per worker. All tasks of a
+round meet in a process group (gloo, or nccl with CUDA), work, and leave it. Between rounds nothing
+is kept on the workers but the parts they were sent, so that a round can be done again: when a
+worker dies, the tasks of the others fail or are cancelled, and the caller is told
+(`RankLostError`). What a round returned is the restore point.
+"""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from evdist.engine.workers import wait_for_workers
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+__all__ = ["Group", "RankLostError", "Ranks", "shares", "workers_of"]
+
+#: Seconds that ranks wait for each other, when they meet and in every step.
+MEETING, PATIENCE = 15.0, 600.0
+#: Seconds between looks at the list of workers while a round runs.
+_LOOK = 1.0
+
+
+class RankLostError(RuntimeError):
+    """A worker was lost, or no longer answered, while its ranks worked together."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The place of one rank among the others, while a round runs; `parts` is those of all."""
+
+    rank: int
+    world: int
+    parts: int
+
+    def gather(self, values: torch.Tensor) -> torch.Tensor:
+        """Rows of all parts, (parts, p), from those of this rank's own, in the order of the parts.
+
+        Rows travel as they are. A sum over ranks on the way would depend on who has which part.
+        """
+        if self.world == 1:
+            return values
+        sizes = [len(share) for share in shares(self.parts, self.world)]
+        rows = values.new_zeros((max(sizes), values.shape[1]))  # all must send as many
+        rows[: len(values)] = values
+        found = [torch.empty_like(rows) for _ in sizes]
+        dist.all_gather(found, rows)
+        return torch.cat([part[:size] for part, size in zip(found, sizes, strict=True)])
+
+
+def shares(parts: int, world: int) -> list[range]:
+    """Parts 0, 1, ... dealt to ranks in order, as evenly as can be."""
+    ends = [parts * rank // world for rank in range(world + 1)]
+    return [range(a, b) for a, b in pairwise(ends)]
+
+
+def _free_port(task: Callable[..., Any]) -> int:
+    """A port of this machine that nobody uses at the moment.
+
+    By taking the task a worker has loaded what it needs, which may last longer than ranks wait.
+    """
+    with socket.socket() as trial:
+        trial.bind(("", 0))
+        return trial.getsockname()[1]
+
+
+def _work(
+    task: Callable[..., Any], backend: str, host: str, port: int, group: Group, *args: Any
+) -> Any:
+    """Meet the other ranks, work, and leave."""
+    # A rank of a round that was given up may still be on its way out of its group.
+    until = time.monotonic() + PATIENCE
+    while dist.is_initialized() and time.monotonic() < until:
+        time.sleep(0.05)
+    meeting = datetime.timedelta(seconds=MEETING)
+    store = dist.TCPStore(
+        host, port, group.world, is_master=group.rank == 0, timeout=meeting, wait_for_workers=False
+    )
+    # Nothing can call back a rank that waits for one that has died: it must not wait for long.
+    store.set(f"rank {group.rank}", "here")
+    store.wait([f"rank {rank}" for rank in range(group.world)], meeting)
+    dist.init_process_group(
+        backend, store=store, rank=group.rank, world_size=group.world,
+        timeout=datetime.timedelta(seconds=PATIENCE),
+    )  # fmt: skip
+    try:
+        return task(group, *args)
+    finally:
+        dist.destroy_process_group()
+
+
+def workers_of(client: Client) -> list[str]:
+    """Addresses of the workers that are there, in order; one at least is waited for."""
+    return sorted(wait_for_workers(client))
+
+
+class Ranks:
+    """The workers of a client as ranks 0, 1, ...
+
+    Parameters
+    ----------
+    client : distributed.Client
+        One thread per worker is enough; a worker holds one rank whatever its threads.
+    parts : int
+        Into so many the work is cut; no more workers than that are taken.
+    cuda : bool
+        Whether the tensors that are gathered lie on CUDA devices.
+    """
+
+    def __init__(self, client: Client, parts: int, cuda: bool):
+        self._client, self._parts = client, parts
+        self._backend = "nccl" if cuda else "gloo"
+        self.workers = self._present()
+        self._sent: list[Future] = []
+
+    @property
+    def world(self) -> int:
+        return len(self.workers)
+
+    def _present(self) -> list[str]:
+        return workers_of(self._client)[: self._parts]
+
+    def send(self, parts: Sequence[Any]) -> None:
+        """Give each worker a list of parts of its own, which its rounds will get."""
+        # A list by itself would be scattered item by item.
+        self._sent = [
+            self._client.scatter([[parts[i] for i in share]], workers=[worker], hash=False)[0]
+            for worker, share in zip(self.workers, shares(self._parts, self.world), strict=True)
+        ]
+
+    def renew(self) -> None:
+        """Take the workers that are there now; what was sent to the old ones is forgotten."""
+        self.workers, self._sent = self._present(), []
+
+    def round(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        """`task(group, its parts, *args)` on every worker at once; results by rank."""
+        first = self.workers[0]
+        host = first.split("://")[-1].rpartition(":")[0].strip("[]")
+        # All answer, and have loaded what they need, before they are to meet.
+        asked = [self._submit(worker, _free_port, task) for worker in self.workers]
+        port, *_ = self._results(asked)
+        groups = [Group(rank, self.world, self._parts) for rank in range(self.world)]
+        jobs = [
+            self._submit(worker, _work, task, self._backend, host, port, group, mine, *args)
+            for worker, group, mine in zip(self.workers, groups, self._sent, strict=True)
+        ]
+        return self._results(jobs)
+
+    def _submit(self, worker: str, task: Callable[..., Any], *args: Any) -> Future:
+        return self._client.submit(
+            task, *args, workers=[worker], allow_other_workers=False, pure=False, retries=0,
+            key=f"evdist-{task.__name__.strip('_')}-{uuid.uuid4().hex[:12]}",
+        )  # fmt: skip
+
+    def _results(self, jobs: list[Future]) -> list[Any]:
+        """Results of all jobs; an error of the work itself is raised as it is."""
+        distributed = sys.modules["distributed"]
+        waiting = list(jobs)
+        while waiting:
+            try:
+                with self._client.as_current():  # it need not be the process's only one
+                    distributed.wait(waiting, timeout=_LOOK, return_when="FIRST_COMPLETED")
+            except (TimeoutError, distributed.client.FuturesCancelledError):
+                pass  # rows that were sent to a lost worker take the task with them
+            waiting = [job for job in jobs if job.status == "pending"]
+            failed = [job for job in jobs if job.status not in ("pending", "finished")]
+            # Tasks are pinned: that of a lost worker would wait for ever.
+            lost = set(self.workers) - set(self._client.nthreads())
+            if failed or lost:
+                self._give_up(jobs, failed, lost)
+        return self._client.gather(jobs)
+
+    def _give_up(self, jobs: list[Future], failed: list[Future], lost: set[str]) -> None:
+        errors = [job.exception() for job in failed if job.status == "error"]
+        # The others must not wait for a rank that will not come: they end with an error soon.
+        self._client.cancel(jobs, force=True)
+        for error in errors:
+            if not _is_connection(error):
+                raise error
+        there = set(self._client.nthreads())
+        gone = ", ".join(sorted(lost | (set(self.workers) - there))) or "a worker"
+        raise RankLostError(f"{gone} was lost.") from next(iter(errors), None)
+
+
+def _is_connection(error: BaseException) -> bool:
+    """Whether a rank failed because another one was gone."""
+    distributed = sys.modules["distributed"]
+    gone = (dist.DistError, ConnectionError, TimeoutError, distributed.KilledWorker)
+    text = str(error).lower()
+    heard = any(
+        word in text for word in ("gloo", "nccl", "connection", "tcpstore", "timed out", "timeout")
+    )
+    return isinstance(error, gone) or (isinstance(error, RuntimeError) and heard)

@@ -1,0 +1,72 @@
+"""News from a fit, passed on to whoever listens: callables, and scikit-learn's callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from evdist.engine.progress import Progress
+
+try:  # scikit-learn's callback protocol came with 1.9
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback._callback_support import callback_management_context
+except ImportError:  # pragma: no cover
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Without scikit-learn's protocol only `callbacks` listen."""
+
+    callback_management_context = None
+
+__all__ = ["SweepCallbacks"]
+
+
+class SweepCallbacks(CallbackSupportMixin):
+    """Tells `self.callbacks` and scikit-learn's callbacks about every sweep.
+
+    Those of `self.callbacks` that have a method `close` are closed when the fit is over.
+    """
+
+    callbacks: Any
+    max_iter: int
+
+    @contextmanager
+    def _reporting(self) -> Iterator[Callable[[Progress], None]]:
+        try:
+            with self._reporting_to_all() as report:
+                yield report
+        finally:
+            for listen in self.callbacks:
+                if hasattr(listen, "close"):
+                    listen.close()
+
+    @contextmanager
+    def _reporting_to_all(self) -> Iterator[Callable[[Progress], None]]:
+        if callback_management_context is None or not getattr(self, "_skl_callbacks", None):
+            yield self._tell
+            return
+        with callback_management_context(self):
+            context = self._init_callback_context(max_subtasks=None)
+            context.call_on_fit_task_begin(estimator=self)
+
+            def report(news: Progress) -> None:
+                self._tell(news)
+                if not news.max_sweeps:
+                    return  # a stage without sweeps has begun: no task of its own
+                task = context.subcontext(task_name=f"{news.stage}, sweep {news.sweep}")
+                task.call_on_fit_task_begin(estimator=self)
+                task.call_on_fit_task_end(estimator=self)
+
+            yield report
+            context.call_on_fit_task_end(estimator=self)
+
+    def _check_callbacks(self) -> None:
+        known = isinstance(self.callbacks, Sequence)
+        if not known or not all(map(callable, self.callbacks)):
+            raise ValueError(
+                f"callbacks must be a list of functions of one Progress, got {self.callbacks!r}."
+            )
+
+    def _tell(self, news: Progress) -> None:
+        for listen in self.callbacks:
+            listen(news)

@@ -1,0 +1,1 @@
+"""EVCLUS, k-EVCLUS and k-CEVCLUS: pairs, row programs, start, sweeps, estimator."""

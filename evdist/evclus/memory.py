@@ -1,0 +1,94 @@
+"""What a fit will need, said before it starts."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from evdist.belief import FocalSets
+from evdist.data.sources import PairList, Source
+from evdist.engine.workers import smallest_worker
+from evdist.evclus.solver import Settings
+from evdist.kernels.vector import padded_width
+
+__all__ = ["Need", "check_disk", "check_memory", "projected", "stored"]
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes: kept pairs, masses with their table, and the data."""
+
+    pairs: int
+    masses: int
+    data: int
+
+    @property
+    def total(self) -> int:
+        return self.pairs + self.masses + self.data
+
+
+def projected(n: int, k: int, f: int, data: int = 0, workers: int = 1) -> Need:
+    """Memory of one process that works on 1 / `workers` of the pairs, and of all masses.
+
+    A kept pair is a partner and a dissimilarity, 4 bytes each; masses are float32, held by the
+    replica and once more by the result, beside a table of whole cache lines.
+    """
+    per_row = 4 * (padded_width(f) + 3 * f) + 8 * 6
+    return Need(8 * n * k // workers, n * per_row, data)
+
+
+def stored(n: int, k: int, f: int) -> int:
+    """Bytes in a checkpoint folder at most: pairs, and two copies of the masses.
+
+    Dissimilarities hardly compress; partners do, to a hundredth.
+    """
+    return n * k * 4 + n * k // 10 + 2 * n * f * 4
+
+
+def check_disk(data: Source | PairList, settings: Settings, folder: str) -> None:
+    """Refuse a local checkpoint folder on a disk that is too full; object storage is not asked."""
+    where = Path(folder.removeprefix("file://")).absolute()
+    if "://" in folder.removeprefix("file://"):
+        return
+    while not where.exists():
+        where = where.parent
+    need = stored(data.n, _pairs_per_object(data, settings), _count_focal_sets(settings))
+    there = shutil.disk_usage(where).free
+    if need > there:
+        raise OSError(
+            f"The checkpoint folder needs about {need / 1e9:.1f} GB, but {there / 1e9:.1f} GB are "
+            f"free on the disk of {where}. Name a folder elsewhere, or lower n_dissimilarities."
+        )
+
+
+def check_memory(data: Source | PairList, settings: Settings, client: Any = None) -> None:
+    """Refuse a fit that cannot fit, with the cure; on a cluster, by the smallest worker."""
+    k, f = _pairs_per_object(data, settings), _count_focal_sets(settings)
+    where, workers, there = "here", 1, psutil.virtual_memory().available
+    if client is not None:
+        where = "on the smallest worker"
+        workers, there = smallest_worker(client)
+    need = projected(data.n, k, f, workers=workers)
+    if need.total > there:
+        raise MemoryError(
+            f"This fit needs about {need.total / 1e9:.1f} GB ({need.pairs / 1e9:.1f} GB for "
+            f"{data.n:,} x {k} kept pairs, {need.masses / 1e9:.1f} GB for masses), but "
+            f"{there / 1e9:.1f} GB are free {where}. Lower n_dissimilarities, use fewer focal "
+            "sets, or use more workers."
+        )
+
+
+def _pairs_per_object(data: Source | PairList, settings: Settings) -> int:
+    return len(data.other) // data.n if isinstance(data, PairList) else settings.k
+
+
+def _count_focal_sets(settings: Settings) -> int:
+    """How many there will be at most: "select" may keep every pair of clusters."""
+    c, family = settings.n_clusters, settings.focal_sets
+    if isinstance(family, FocalSets):
+        return len(family)
+    return {"simple": c + 2, "full": 2**c}.get(family, c + 2 + c * (c - 1) // 2)

@@ -1,0 +1,170 @@
+"""From a source of dissimilarities to a problem that can be swept.
+
+The pairs are drawn by `evdist.kernels.graph`; their dissimilarities are computed in row blocks on
+threads and transformed at once, so that memory holds 8 bytes per kept pair and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.data.sources import AttributeSource, PairList, Source
+from evdist.evclus.problem import MemoryPairs, Plan
+from evdist.kernels.distances import transform
+from evdist.kernels.graph import PairGraph, draw_graph, greedy_colours
+from evdist.kernels.vector import aligned_zeros
+
+__all__ = [
+    "Arranged",
+    "Layout",
+    "colour_pair_list",
+    "draw_layout",
+    "pair_quantile",
+    "sample_pairs",
+]
+
+_BLOCK = 16_384
+#: Columns of rows that are worth a copy in another order: a jump costs as much as a few lines.
+_NARROW = 64
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Objects in a random order, and the graph on their positions."""
+
+    order: NDArray[np.uint32]
+    graph: PairGraph
+
+    @property
+    def bounds(self) -> NDArray[np.int64]:
+        return self.graph.bounds
+
+
+def draw_layout(n: int, k: int, seed: int) -> Layout:
+    """Same (n, k, seed), same layout: nothing else enters."""
+    rng = np.random.default_rng([seed, n, k])
+    order = rng.permutation(n).astype(np.uint32)
+    return Layout(order, draw_graph(n, min(k, n - 1), rng))
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A source and a graph that speak of the same positions.
+
+    Attributes
+    ----------
+    order : (n,) or None
+        The source's number of each position; None where its rows were put in that order.
+    """
+
+    source: Source
+    graph: PairGraph
+    order: NDArray[np.uint32] | None
+
+    @classmethod
+    def of(cls, source: Source, layout: Layout) -> Arranged:
+        """Narrow rows are copied into the order of the positions.
+
+        The partners of consecutive positions are consecutive: k streams instead of k jumps.
+        """
+        if not isinstance(source, AttributeSource) or source.table.shape[1] > _NARROW:
+            return cls(source, layout.graph, layout.order)
+        table = aligned_zeros(*source.table.shape)
+        np.take(source.table, layout.order, axis=0, out=table, mode="clip")
+        return cls(replace(source, table=table), layout.graph, None)
+
+    def rows(
+        self, lo: int, hi: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
+        """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
+        partner, degree = self.graph.partners(lo, hi)
+        if self.order is None:
+            D = self.source.distances(np.arange(lo, hi, dtype=np.uint32), partner)
+        else:
+            D = self.source.distances(self.order[lo:hi], self.order[partner])
+        return partner, degree, D
+
+
+def row_dissimilarities(
+    source: Source, layout: Layout, lo: int, hi: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
+    """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
+    return Arranged(source, layout.graph, layout.order).rows(lo, hi)
+
+
+def sample_pairs(source: Source, layout: Layout, d0: float, n_threads: int = 1) -> MemoryPairs:
+    """All kept pairs in memory: 8 bytes a pair."""
+    n, k = source.n, layout.graph.k
+    partner = np.empty((n, k), np.uint32)
+    delta = np.empty((n, k), np.float32)
+    degree = np.empty(n, np.int64)
+    arranged = Arranged.of(source, layout)
+
+    def fill(lo: int) -> None:
+        hi = min(lo + _BLOCK, n)
+        partner[lo:hi], degree[lo:hi], D = arranged.rows(lo, hi)
+        transform(D.ravel(), d0, delta[lo:hi].reshape(-1))
+
+    run_blocks(fill, range(0, n, _BLOCK), n_threads)
+    first = np.arange(n, dtype=np.int64) * k
+    return MemoryPairs(first, degree, partner.reshape(-1), delta.reshape(-1))
+
+
+def run_blocks(work, starts: Sequence[int], n_threads: int) -> None:
+    """Call `work(lo)` for every block, on threads; the first error is raised."""
+    if n_threads == 1 or len(starts) == 1:
+        for lo in starts:
+            work(lo)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        for job in [pool.submit(work, lo) for lo in starts]:
+            job.result()
+
+
+def pair_quantile(source: Source, q: float, seed: int) -> float:
+    """A quantile of the dissimilarities, from a random sample of pairs of different objects."""
+    return float(np.quantile(random_dissimilarities(source, seed), q))
+
+
+def random_dissimilarities(
+    source: Source, seed: int, n_pairs: int = 100_000
+) -> NDArray[np.float32]:
+    """Dissimilarities of random pairs; all pairs when there are fewer."""
+    n = source.n
+    if n * (n - 1) // 2 <= n_pairs:
+        i, j = np.triu_indices(n, 1)
+        mine, others = i.astype(np.uint32), j[:, None].astype(np.uint32)
+    else:
+        rng = np.random.default_rng([seed, n])
+        mine = rng.integers(0, n, n_pairs // 20, dtype=np.uint32)
+        shift = rng.integers(1, n, (len(mine), 20), dtype=np.uint32)
+        others = ((mine[:, None].astype(np.int64) + shift) % n).astype(np.uint32)
+    return source.distances(mine, others).ravel()
+
+
+def colour_pair_list(pairs: PairList, d0: float, seed: int) -> tuple[MemoryPairs, Plan, NDArray]:
+    """A given graph, laid out colour by colour so that its sweeps split; also the order.
+
+    Visiting rows by falling degree keeps the number of colours near the largest clique.
+    """
+    degree = np.diff(pairs.first)
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(pairs.n)
+    visit = shuffled[np.argsort(-degree[shuffled], kind="stable")]
+    colour = greedy_colours(pairs.first, pairs.other, visit)
+    order = shuffled[np.argsort(colour[shuffled], kind="stable")]
+    position = np.empty(pairs.n, np.uint32)
+    position[order] = np.arange(pairs.n)
+    first = np.concatenate([[0], np.cumsum(degree[order])])
+    # Entry t of position p stands at pairs.first[order[p]] + t.
+    where = np.arange(first[-1]) + np.repeat(pairs.first[order] - first[:-1], degree[order])
+    delta = np.empty(first[-1], np.float32)
+    transform(pairs.D[where], d0, delta)
+    memory = MemoryPairs(first[:-1], degree[order], position[pairs.other[where]], delta)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(colour))])
+    return memory, Plan.of(bounds), order.astype(np.uint32)

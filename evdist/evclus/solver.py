@@ -1,0 +1,386 @@
+"""EVCLUS, k-EVCLUS and k-CEVCLUS from end to end: start, sample, sweep.
+
+Reference: Li, Li, Denoeux (2018), k-CEVCLUS, algorithm 1; Denoeux (2021), NN-EVCLUS, section 2.3.
+
+Where the work runs is a `Site`: the threads of this process or a cluster. The stages are the same,
+and so are the bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets, contour, mutual_neighbour_pairs
+from evdist.data.sources import PairList, Source
+from evdist.engine.progress import Progress
+from evdist.evclus.irqp import Solution, State, Stop, minimise
+from evdist.evclus.late import late_rows
+from evdist.evclus.link_table import link_table
+from evdist.evclus.problem import Pairs, Plan, Problem, whole_cycles
+from evdist.evclus.sampling import (
+    Layout,
+    colour_pair_list,
+    draw_layout,
+    random_dissimilarities,
+)
+from evdist.evclus.sites import Site
+from evdist.evclus.start import (
+    Landmarks,
+    choose_d0,
+    fit_landmarks,
+    place,
+    positive_quantile,
+)
+from evdist.stores.fingerprints import fingerprint
+
+__all__ = [
+    "Constraints",
+    "Fit",
+    "Settings",
+    "Solver",
+    "first_focal_sets",
+    "fit_evclus",
+    "total_square",
+    "total_weight",
+    "widen",
+]
+
+#: Landmarks: enough to know each cluster by dozens of objects, few enough to try many starts.
+MIN_LANDMARKS, LANDMARKS_PER_CLUSTER = 1000, 60
+#: The search for d0 needs fewer.
+MIN_TRIAL, TRIAL_PER_CLUSTER = 500, 30
+#: Landmarks that an object is placed against for the start; the sweeps mend the rest.
+PLACED_AGAINST = 50
+#: Starts tried on the landmarks for each of `n_init`.
+STARTS = 10
+#: Weights of the constraints in the warm-up, k-CEVCLUS section 3.1 (which has the first).
+WARM_UP = (0.05, 0.15)
+#: Where the sweeps over landmarks end at the latest.
+LANDMARK_STOP = Stop(1e-6, 200)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides the answer, beside the data."""
+
+    n_clusters: int
+    k: int
+    focal_sets: FocalSets | str
+    d0: float | str
+    init: str | NDArray
+    n_init: int
+    stop: Stop
+    constraint_weight: float
+    pair_neighbours: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Must-link and cannot-link pairs of objects, (p, 2) each, already checked."""
+
+    must: NDArray[np.int64]
+    cannot: NDArray[np.int64]
+
+    def __bool__(self) -> bool:
+        return len(self.must) + len(self.cannot) > 0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit leaves: masses by object, and what prediction needs."""
+
+    mass: NDArray[np.float32]
+    focal_sets: FocalSets
+    solution: Solution
+    d0: float
+    d0_curve: list[tuple[float, float]]
+    landmarks: Landmarks | None
+    order: NDArray[np.uint32]
+    pairs: Pairs
+
+
+def fit_evclus(
+    data: Source | PairList,
+    settings: Settings,
+    *,
+    constraints: Constraints,
+    weight: NDArray | None = None,
+    site: Site,
+    report: Callable[[Progress], None] | None = None,
+) -> Fit:
+    """Fit EVCLUS; with `constraints`, k-CEVCLUS."""
+    first = first_focal_sets(settings.focal_sets, settings.n_clusters)
+    pairs: Pairs
+    layout: Layout | None = None
+    landmarks: Landmarks | None = None
+    curve: list[tuple[float, float]] = []
+    if isinstance(data, PairList):
+        if constraints:
+            raise ValueError(
+                "Constraints need dissimilarities that can be computed for any pair; a list of "
+                "pairs has its own graph. Pass the attributes or a square matrix."
+            )
+        d0 = _d0(data.D, settings)
+        pairs, plan, order = colour_pair_list(data, d0, settings.seed)
+        starts = _given_or_random(data.n, first, settings)
+    else:
+        layout = draw_layout(data.n, settings.k, settings.seed)
+        order = layout.order
+        # What takes a while before the first sweep is told, so that nobody thinks it hangs.
+        tell = report or (lambda news: None)
+        tell(Progress("choose d0", 0, 0))
+        d0, curve = _choose_d0(data, settings, site.n_threads)
+        tell(Progress("first masses", 0, 0))
+        starts, landmarks = _starts(data, first, d0, settings, site.n_threads)
+        tell(Progress("draw pairs", 0, 0))
+        pairs = site.sample(data, layout, d0, settings.seed)
+        plan = Plan.of(layout.bounds)
+    problem = Problem(first, pairs, plan, _in_positions(weight, order))
+    scale = 1.0 / total_weight(problem, site)
+    identity = {
+        "data": data.fingerprint(),
+        "k": settings.k,
+        "seed": settings.seed,
+        "d0": d0,
+        "init": settings.init if isinstance(settings.init, str) else fingerprint(settings.init),
+        "n_init": settings.n_init,
+    }
+    solve = Solver(site, scale, settings.stop, identity, report)
+    tries = [
+        solve(problem, m[order], "fit" if i == 0 else f"fit {i + 1}") for i, m in enumerate(starts)
+    ]
+    solution = min(tries, key=lambda s: s.objective)
+    focal_sets = first
+    if settings.focal_sets == "select":
+        focal_sets = _with_neighbour_pairs(solution.mass, first, settings.pair_neighbours)
+        problem = replace(problem, focal_sets=focal_sets)
+        solution = solve(problem, widen(solution.mass, first, focal_sets), "pairs")
+    if constraints and layout is not None:
+        solution = _constrained(solve, problem, solution, constraints, layout, settings)
+    mass = np.empty_like(solution.mass)
+    mass[order] = solution.mass
+    if landmarks is not None:
+        landmarks = replace(landmarks, mass=mass[landmarks.objects], focal_sets=focal_sets)
+    return Fit(mass, focal_sets, solution, d0, curve, landmarks, order, pairs)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Sweeps of a problem from given masses (in positions), on a site, with checkpoints."""
+
+    site: Site
+    scale: float
+    stop: Stop
+    identity: dict[str, Any]
+    report: Callable[[Progress], None] | None
+
+    def __call__(self, problem: Problem, mass: NDArray, stage: str = "fit") -> Solution:
+        keep, state = self.site.checkpoint(stage), None
+        parts = {**self.identity, **_identity_of_problem(problem)}
+        if keep is not None:
+            found = keep.load(parts)
+            if found is not None:
+                mass, state = found[0], State(**found[1])
+        executor = self.site.executor(problem, mass)
+
+        def save(now: State, last: bool) -> None:
+            # Whoever stops at max_iter may go on later: from a whole cycle, with the same bits.
+            done = last and now.error < self.stop.tol
+            due = done or now.sweep % whole_cycles(self.site.checkpoint_every) == 0
+            fresh = state is None or now.sweep > state.sweep
+            if keep is not None and due and fresh:
+                keep.save(executor.masses(), vars(now), parts)
+
+        try:
+            return minimise(
+                executor, self.scale, self.stop,
+                stage=stage, report=self.report, state=state, checkpoint=save,
+            )  # fmt: skip
+        finally:
+            executor.close()
+
+
+def _identity_of_problem(problem: Problem) -> dict[str, Any]:
+    """What a checkpoint of this problem must agree with, beside the data."""
+    links = problem.links
+    return {
+        "n": problem.n,
+        "focal sets": fingerprint(list(problem.focal_sets.masks), problem.focal_sets.n_clusters),
+        "weights": fingerprint(problem.weight),
+        "links": "none" if links is None else fingerprint(*links[:3], links.penalty),
+    }
+
+
+def _constrained(
+    solve: Solver,
+    problem: Problem,
+    solution: Solution,
+    constraints: Constraints,
+    layout: Layout,
+    settings: Settings,
+) -> Solution:
+    """xi = 0 was solved; now it grows to the weight asked for (k-CEVCLUS, section 3.1).
+
+    Differs: eq. (11) prints the factor xi / (2 |links|). The printed tables, and R's criterion,
+    belong to four times that, 2 xi / |links|, which is what we take: xi then means what it means
+    in the paper's experiments. One more step of warm-up finds lower minima when links are few.
+    """
+    position = np.empty(problem.n, np.int64)
+    position[layout.order] = np.arange(problem.n)
+    must, cannot = constraints.must, constraints.cannot
+    late = late_rows(must, cannot, position, layout.bounds, layout.graph.partners_of)
+    plan = Plan.of(layout.bounds, late)
+    # Eq. (11) divides the stress by the sum of delta^2; we keep the stress and multiply instead.
+    unit = 2 * total_square(problem, solve.site) / (len(must) + len(cannot))
+    final = settings.constraint_weight
+    for xi in (*(w for w in WARM_UP if w < final), final):
+        links = link_table(must, cannot, position, problem.focal_sets, xi * unit)
+        stage = f"constraints {xi:g}"
+        solution = solve(replace(problem, plan=plan, links=links), solution.mass, stage)
+    return solution
+
+
+def total_weight(problem: Problem, site: Site) -> float:
+    """Sum over kept pairs of their weights."""
+    if not problem.weight.size:
+        return problem.pairs.entries / 2
+    return site.sum_over_pieces(_weights_of_rows, problem) / 2
+
+
+def total_square(problem: Problem, site: Site) -> float:
+    """Sum over kept pairs of weight times delta^2."""
+    return site.sum_over_pieces(_squares_of_rows, problem) / 2
+
+
+def _weights_of_rows(problem: Problem, lo: int, hi: int) -> float:
+    return float(_pair_weights(problem, lo, hi)[0].sum())
+
+
+def _squares_of_rows(problem: Problem, lo: int, hi: int) -> float:
+    weight, delta = _pair_weights(problem, lo, hi)
+    return float((weight * delta * delta).sum())
+
+
+def _pair_weights(problem: Problem, lo: int, hi: int) -> tuple[NDArray, NDArray]:
+    """w_i w_j and delta of every kept pair of rows lo..hi-1, in float64."""
+    block = problem.pairs.block(lo, hi)
+    rows = np.repeat(np.arange(hi - lo), block.degree)
+    before = np.cumsum(block.degree) - block.degree
+    used = np.arange(len(rows)) + np.repeat(block.first - before, block.degree)
+    weight = np.ones(len(used))
+    if problem.weight.size:
+        w = problem.weight.astype(float)
+        weight = w[lo + rows] * w[block.partner[used]]
+    return weight, block.delta[used].astype(float)
+
+
+def _in_positions(weight: NDArray | None, order: NDArray) -> NDArray[np.float32]:
+    if weight is None:
+        return np.zeros(0, np.float32)
+    return np.ascontiguousarray(weight[order], dtype=np.float32)
+
+
+# ---------------------------------------------------------------------- focal sets
+def first_focal_sets(family: FocalSets | str, n_clusters: int) -> FocalSets:
+    """The family of the first (or only) fit: "select" begins with singletons."""
+    if isinstance(family, FocalSets):
+        return family
+    return getattr(FocalSets, "simple" if family == "select" else family)(n_clusters)
+
+
+def _with_neighbour_pairs(mass: NDArray, focal_sets: FocalSets, q: int) -> FocalSets:
+    """Slides, "Carefully selecting the focal sets", step 2."""
+    pl = contour(mass.astype(float), focal_sets)
+    alive = 1.0 - mass[:, :1].astype(float)
+    normalised = np.divide(pl, alive, out=np.zeros_like(pl), where=alive > 0)
+    return FocalSets.pairs(focal_sets.n_clusters, mutual_neighbour_pairs(normalised, q))
+
+
+def widen(mass: NDArray, small: FocalSets, large: FocalSets) -> NDArray[np.float32]:
+    """The same masses on a larger family, or on the same one in another order."""
+    wide = np.zeros((len(mass), len(large)), np.float32)
+    wide[:, [large.index(s) for s in small]] = mass
+    return wide
+
+
+# ---------------------------------------------------------------------- d0 and start
+def _choose_d0(
+    source: Source, settings: Settings, n_threads: int
+) -> tuple[float, list[tuple[float, float]]]:
+    if not isinstance(settings.d0, str):
+        return float(settings.d0), []
+    if settings.d0 != "auto":
+        return _d0(random_dissimilarities(source, settings.seed), settings), []
+    trial = _some(source.n, max(MIN_TRIAL, TRIAL_PER_CLUSTER * settings.n_clusters), settings.seed)
+    small = source.subset(trial) if len(trial) < source.n else source
+    return choose_d0(
+        small, settings.n_clusters, k=settings.k, seed=settings.seed, n_threads=n_threads
+    )
+
+
+def _d0(known: NDArray, settings: Settings) -> float:
+    """A number, or a quantile "q0.9" of the dissimilarities; pair lists know no "auto"."""
+    if isinstance(settings.d0, str):
+        q = 0.9 if settings.d0 == "auto" else float(settings.d0[1:])
+        return positive_quantile(known, q)
+    return float(settings.d0)
+
+
+def _some(n: int, count: int, seed: int) -> NDArray[np.uint32]:
+    """A random sample of the objects, all of them when there are not more."""
+    if count >= n:
+        return np.arange(n, dtype=np.uint32)
+    return np.sort(np.random.default_rng([seed, 3, n]).choice(n, count, replace=False)).astype(
+        np.uint32
+    )
+
+
+def _starts(
+    source: Source, focal_sets: FocalSets, d0: float, settings: Settings, n_threads: int
+) -> tuple[list[NDArray[np.float32]], Landmarks]:
+    """Initial masses by object, and the landmarks that will predict new ones."""
+    objects = _some(
+        source.n, max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters), settings.seed
+    )
+    if not isinstance(settings.init, str) or settings.init == "random":
+        f = len(focal_sets)
+        empty = np.zeros((len(objects), f), np.float32)
+        landmarks = Landmarks(source.subset(objects), objects, empty, focal_sets, d0)
+        return _given_or_random(source.n, focal_sets, settings), landmarks
+    landmarks = fit_landmarks(
+        source, objects, focal_sets, d0, k=settings.k, n_starts=STARTS * settings.n_init,
+        init=str(settings.init), stop=_landmark_stop(settings.stop), seed=settings.seed,
+        n_threads=n_threads,
+    )  # fmt: skip
+    if len(objects) == source.n:
+        return [landmarks.mass], landmarks
+
+    def to_landmarks(lo: int, hi: int, landmark: NDArray[np.uint32]) -> NDArray[np.float32]:
+        return source.distances(np.arange(lo, hi, dtype=np.uint32), objects[landmark])
+
+    mass = place(
+        landmarks, to_landmarks, source.n,
+        k=min(settings.k, PLACED_AGAINST), seed=settings.seed, n_threads=n_threads,
+    )  # fmt: skip
+    mass[objects] = landmarks.mass
+    return [mass], landmarks
+
+
+def _landmark_stop(stop: Stop) -> Stop:
+    """A start need not be settled further than this, however far the fit itself shall go."""
+    return Stop(max(stop.tol, LANDMARK_STOP.tol), min(stop.max_iter, LANDMARK_STOP.max_iter))
+
+
+def _given_or_random(
+    n: int, focal_sets: FocalSets, settings: Settings
+) -> list[NDArray[np.float32]]:
+    if not isinstance(settings.init, str):
+        return [np.asarray(settings.init, dtype=np.float32)]
+    rng = [np.random.default_rng([settings.seed, 5, i]) for i in range(settings.n_init)]
+    return [r.dirichlet(np.ones(len(focal_sets)), n).astype(np.float32) for r in rng]

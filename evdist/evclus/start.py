@@ -1,0 +1,266 @@
+"""Where a fit starts: a few thousand landmarks solved from several starts, then everyone else.
+
+A random start of a million objects wastes most of its sweeps on a plateau and gets stuck when
+clusters are many. Landmarks are few enough to try several starts, and several values of d0, and
+keep the best. Every other object then gets the minimiser of its own row program against k
+landmarks: one pass of independent rows. New objects are predicted the same way.
+
+Symbols
+-------
+L   number of landmarks; c, f clusters and focal sets
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evdist.belief import FocalSets, nonspecificity
+from evdist.data.sources import Source
+from evdist.evclus.irqp import Solution, Stop, minimise
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import MemoryPairs, Plan, Problem, conflict_projection
+from evdist.evclus.sampling import (
+    Layout,
+    draw_layout,
+    random_dissimilarities,
+    row_dissimilarities,
+    run_blocks,
+)
+from evdist.evclus.sweep import Block, assign_rows, project_rows
+from evdist.kernels.distances import transform
+from evdist.kernels.vector import aligned_zeros
+
+__all__ = ["QUANTILES", "Landmarks", "choose_d0", "fit_landmarks", "place", "positive_quantile"]
+
+#: d0 = "auto" tries these quantiles of the dissimilarities.
+QUANTILES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Criteria this close count as equal.
+TIE = 0.05
+#: Every start gets this far; the best of them is then run to the end.
+TRIAL_STOP = Stop(tol=1e-4, max_iter=60)
+TRIAL_STARTS = 4
+_BLOCK = 16_384
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Objects with known masses, against which others are placed."""
+
+    source: Source
+    objects: NDArray[np.uint32]
+    mass: NDArray[np.float32]
+    focal_sets: FocalSets
+    d0: float
+
+
+def random_masses(n: int, f: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Uniform on the simplex."""
+    return rng.dirichlet(np.ones(f), n).astype(np.float32)
+
+
+def seeded_masses(
+    source: Source, focal_sets: FocalSets, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """k-means++ seeds by dissimilarity; each object leans to the cluster of its nearest seed."""
+    n, c = source.n, focal_sets.n_clusters
+    everyone = np.arange(n, dtype=np.uint32)
+
+    def to(seeds: ArrayLike) -> NDArray:
+        return source.distances(everyone, np.tile(np.asarray(seeds, np.uint32), (n, 1)))
+
+    near = to([int(rng.integers(n))])
+    for _ in range(c - 1):
+        square = near.min(axis=1).astype(float) ** 2
+        chance = square / square.sum() if square.any() else np.full(n, 1 / n)
+        tries = to(rng.choice(n, 2 + int(np.log(c + 1)), p=chance))
+        # Greedy k-means++: of a few candidates, the one that leaves the least.
+        left = np.minimum(tries**2, square[:, None]).sum(axis=0)
+        near = np.column_stack([near, tries[:, np.argmin(left)]])
+    mass = np.full((n, len(focal_sets)), 0.3 / len(focal_sets), np.float32)
+    mass[everyone, focal_sets.singletons[near.argmin(axis=1)]] += 0.7
+    return mass
+
+
+def criterion(mass: NDArray, objective: float, delta: NDArray, focal_sets: FocalSets) -> float:
+    """N* + J / var(delta): nonspecificity plus the share of delta that is not explained.
+
+    Too small a d0 makes everyone an outlier (N* near one), too large a one explains nothing when
+    clusters are many. Each term alone fails on some data.
+    """
+    spread = float(np.var(delta))
+    bits = np.log2(max(focal_sets.n_clusters, 2))
+    n_star = float(nonspecificity(mass.astype(float), focal_sets).mean() / bits)
+    return n_star + (objective / spread if spread > 0 else 0.0)
+
+
+def draw_starts(
+    source: Source, focal_sets: FocalSets, count: int, seed: int, init: str
+) -> list[NDArray[np.float32]]:
+    """Initial masses by object: k-means++ seeds and random ones by turns, or one kind only."""
+
+    def start(i: int) -> NDArray[np.float32]:
+        rng = np.random.default_rng([seed, 7, i])
+        seeded = init == "k-means++" or (init != "random" and i % 2 == 0)
+        if seeded and (focal_sets.singletons >= 0).all():
+            return seeded_masses(source, focal_sets, rng)
+        return random_masses(source.n, len(focal_sets), rng)
+
+    return [start(i) for i in range(count)]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Kept pairs of a small set of objects, for any d0."""
+
+    layout: Layout
+    pairs: MemoryPairs  # raw dissimilarities in the place of delta
+
+    @classmethod
+    def of(cls, source: Source, k: int, seed: int) -> _Trial:
+        layout = draw_layout(source.n, min(k, source.n - 1), seed)
+        partner, degree, D = row_dissimilarities(source, layout, 0, source.n)
+        first = np.arange(source.n, dtype=np.int64) * layout.graph.k
+        return cls(layout, MemoryPairs(first, degree, partner.ravel(), D.ravel()))
+
+    def problem(self, d0: float, focal_sets: FocalSets) -> Problem:
+        delta = np.empty_like(self.pairs.delta)
+        transform(self.pairs.delta, d0, delta)
+        return Problem(focal_sets, replace(self.pairs, delta=delta), Plan.of(self.layout.bounds))
+
+    @property
+    def scale(self) -> float:
+        return 2.0 / float(self.pairs.degree.sum())
+
+    def kept(self, values: NDArray) -> NDArray:
+        """Entries of kept pairs only, without the unused places."""
+        k = self.layout.graph.k
+        return values.reshape(-1, k)[np.arange(k) < self.pairs.degree[:, None]]
+
+    def best(
+        self, problem: Problem, starts: Sequence[NDArray], stop: Stop, n_threads: int
+    ) -> tuple[Solution, NDArray]:
+        """The best of several starts (by object), each on a thread of its own, and its start."""
+
+        def run(mass: NDArray) -> Solution:
+            with LocalExecutor(problem, mass[self.layout.order]) as executor:
+                return minimise(executor, self.scale, stop)
+
+        with ThreadPoolExecutor(n_threads) as pool:
+            found = list(pool.map(run, starts))
+        best = min(range(len(found)), key=lambda i: found[i].objective)
+        return found[best], starts[best]
+
+
+def choose_d0(
+    source: Source, n_clusters: int, *, k: int, seed: int, n_threads: int
+) -> tuple[float, list[tuple[float, float]]]:
+    """The smallest quantile of the dissimilarities whose criterion is all but the best.
+
+    Where the criterion is flat a smaller d0 tells more clusters apart, so within TIE of the
+    minimum the smaller quantile wins. Returns d0 and the curve of (quantile, criterion).
+    """
+    focal_sets = FocalSets.simple(n_clusters)
+    trial = _Trial.of(source, k, seed)
+    starts = draw_starts(source, focal_sets, TRIAL_STARTS, seed, "auto")
+    known = random_dissimilarities(source, seed)
+    curve = []
+    for q in QUANTILES:
+        d0 = positive_quantile(known, q)
+        problem = trial.problem(d0, focal_sets)
+        found, _ = trial.best(problem, starts, TRIAL_STOP, n_threads)
+        delta = trial.kept(problem.pairs.delta)  # type: ignore[attr-defined]
+        curve.append((q, criterion(found.mass, found.objective, delta, focal_sets)))
+    least = min(value for _, value in curve)
+    q = next(q for q, value in curve if value <= least + TIE)
+    return positive_quantile(known, q), curve
+
+
+def positive_quantile(D: NDArray, q: float) -> float:
+    """A quantile of the dissimilarities, or the next larger one when that is zero."""
+    d0 = float(np.quantile(D, q))
+    if d0 > 0:
+        return d0
+    positive = D[D > 0]
+    if not positive.size:
+        raise ValueError(
+            "All dissimilarities are zero: every object is the same. There is nothing to cluster."
+        )
+    return float(positive.min())
+
+
+def fit_landmarks(
+    source: Source,
+    objects: NDArray[np.uint32],
+    focal_sets: FocalSets,
+    d0: float,
+    *,
+    k: int,
+    n_starts: int,
+    init: str,
+    stop: Stop,
+    seed: int,
+    n_threads: int,
+) -> Landmarks:
+    """Solve EVCLUS on some objects from several starts and keep the best.
+
+    When these are all objects, their masses are those of the best start, not yet of the solution.
+    """
+    chosen = source.subset(objects) if len(objects) < source.n else source
+    trial = _Trial.of(chosen, k, seed)
+    problem = trial.problem(d0, focal_sets)
+    starts = draw_starts(chosen, focal_sets, n_starts, seed, init)
+    best, start = trial.best(problem, starts, TRIAL_STOP, n_threads)
+    if chosen is source:
+        # All objects are landmarks: the fit itself will go the way from the best start.
+        return Landmarks(source, objects, start, focal_sets, d0)
+    with LocalExecutor(problem, best.mass) as executor:
+        solution = minimise(executor, trial.scale, stop)
+    mass = np.empty_like(solution.mass)
+    mass[trial.layout.order] = solution.mass
+    return Landmarks(chosen, objects, mass, focal_sets, d0)
+
+
+def place(
+    landmarks: Landmarks,
+    dissimilarities: Callable[[int, int, NDArray[np.uint32]], NDArray[np.float32]],
+    n: int,
+    *,
+    k: int,
+    seed: int,
+    spread: bool = True,
+    n_threads: int = 1,
+) -> NDArray[np.float32]:
+    """Masses of n objects, each the minimiser of its own program against k landmarks.
+
+    `dissimilarities(lo, hi, landmark)` gives those of objects lo..hi-1 to landmarks (rows, k).
+    With `spread` each object meets landmarks of its own; without, all meet the same, so that what
+    an object gets does not depend on its place among the others.
+    """
+    L, f = landmarks.mass.shape
+    P = conflict_projection(landmarks.focal_sets)
+    table = aligned_zeros(L, P.shape[2])
+    project_rows(landmarks.mass.copy(), P, table, 0, L)
+    k = min(k, L)
+    # Object i meets landmarks i + shift: k streams through a table that is in random order.
+    shifts = np.sort(np.random.default_rng([seed, 11, L]).choice(L, k, replace=False))
+    mass = np.empty((n, f), np.float32)
+
+    def fill(lo: int) -> None:
+        hi = min(lo + _BLOCK, n)
+        start = np.arange(lo, hi)[:, None] if spread else np.zeros((hi - lo, 1), np.int64)
+        landmark = ((start + shifts) % L).astype(np.uint32)
+        D = dissimilarities(lo, hi, landmark)
+        delta = np.empty(D.size, np.float32)
+        transform(D.ravel(), landmarks.d0, delta)
+        rows = hi - lo
+        first = np.arange(rows, dtype=np.int64) * k
+        block = Block(lo, first, np.full(rows, k), landmark.ravel(), delta)
+        assign_rows(mass, table, block, lo, hi)
+
+    run_blocks(fill, range(0, n, _BLOCK), n_threads)
+    return mass

@@ -1,0 +1,145 @@
+"""What a fitted model needs later, on disk: its landmarks, and the sample of pairs to look at.
+
+```
+landmarks.zarr/  {"evdist": "landmarks", "version": 1, "metric", "n_clusters", "focal_sets", "d0",
+                 "size", "arrays", "seal", "complete"}
+  object         (L,)  uint32   which of the fitted objects they are
+  mass           (L,f) float32
+  row            (L,d) float32  as they are compared: centred, whitened, of length one
+  centre         (d,)  float64  taken from rows before they are compared
+  whiten         (d,d) float64  with "mahalanobis" only
+kept.zarr/       {"evdist": "kept pairs", "version": 1, "arrays", "seal", "complete"}
+  pair           (2,p) uint32   objects
+  delta          (p,)  float32  transformed dissimilarities
+```
+With metric "precomputed" there are no rows: new objects come with their dissimilarities to all
+``size`` fitted objects, of which the columns ``object`` are taken. With a callable, "row" holds the
+rows as they were given, of any numeric type, and there is no centre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.data.sources import AttributeSource, CallableSource, MatrixSource, Source
+from evdist.evclus.kept import SomePairs
+from evdist.evclus.start import Landmarks
+from evdist.kernels.distances import METRICS, Metric
+from evdist.stores.arrays import read_arrays, write_arrays
+from evdist.stores.encoding import StoreError, as_written
+from evdist.stores.paths import Url, address
+
+__all__ = ["load_kept", "load_landmarks", "save_kept", "save_landmarks"]
+
+KIND, VERSION = "landmarks", 1
+KEPT, KEPT_VERSION = "kept pairs", 1
+_CURE = "Save the model again."
+
+
+# ---------------------------------------------------------------------- landmarks
+def save_landmarks(url: Url, landmarks: Landmarks) -> str:
+    """Write landmarks to a new store, and return its seal."""
+    source, focal_sets = landmarks.source, landmarks.focal_sets
+    attributes: dict[str, Any] = {
+        "metric": source.name,
+        "n_clusters": focal_sets.n_clusters,
+        "focal_sets": [list(members) for members in focal_sets.sets],
+        "d0": float(landmarks.d0),
+    }
+    if isinstance(source, MatrixSource):
+        attributes["size"] = source.size
+    arrays = {"object": landmarks.objects, "mass": landmarks.mass, **_described(source)}
+    return write_arrays(url, KIND, VERSION, attributes, arrays)
+
+
+def load_landmarks(url: Url, metric: Callable | None = None) -> tuple[Landmarks, str]:
+    """Landmarks and the seal of their store; `metric` is the function of a callable metric."""
+    attributes, arrays = read_arrays(url, KIND, VERSION, what="store of landmarks", cure=_CURE)
+    with as_written(address(url), _CURE):
+        focal_sets = FocalSets.of(attributes["focal_sets"], attributes["n_clusters"])
+        objects, mass, d0 = arrays["object"], arrays["mass"], float(attributes["d0"])
+        L, f = len(objects), len(focal_sets)
+        _must(L > 0 and objects.dtype == np.uint32, "objects")
+        _must(mass.shape == (L, f) and mass.dtype == np.float32, "masses")
+        _must(bool(np.isfinite(mass).all()) and 0 < d0 < np.inf, "masses and d0")
+        source = _source(attributes, arrays, metric)
+        _must(source.n == L, "rows")
+    return Landmarks(source, objects, mass, focal_sets, d0), attributes["seal"]
+
+
+def _described(source: Source) -> dict[str, NDArray]:
+    """The arrays of a source that say how dissimilar a new object is to each landmark."""
+    match source:
+        case AttributeSource():
+            metric = source.metric
+            row = source.rows
+            more = {} if metric.whiten is None else {"whiten": metric.whiten}
+            return {"row": row, "centre": metric.centre, **more}
+        case CallableSource():
+            if source.X.dtype.kind not in "fiub":
+                raise TypeError(
+                    f"Rows of {source.X.dtype} cannot be saved without pickle. Describe the "
+                    "objects by numbers, such as their places in a list, and let the metric look "
+                    "them up."
+                )
+            return {"row": source.X}
+        case _:
+            return {}
+
+
+def _source(
+    attributes: Mapping[str, Any], arrays: Mapping[str, NDArray], metric: Callable | None
+) -> Source:
+    name = attributes["metric"]
+    if name == "callable":
+        if metric is None:
+            raise StoreError(
+                "The model was fitted with a function as its metric, which cannot be saved. Pass "
+                "the same function again: EVCLUS.load(url, metric=function)."
+            )
+        return CallableSource(arrays["row"], metric)
+    if metric is not None:
+        raise StoreError(
+            f"The model was fitted with metric {name!r}, which is saved with it. Leave out metric."
+        )
+    if name == "precomputed":
+        objects, size = arrays["object"], attributes["size"]
+        _must(type(size) is int and objects.max() < size, "numbers of the objects")
+        # Dissimilarities among the landmarks themselves are needed by a fit only.
+        return MatrixSource(np.empty((len(objects), 0)), objects, size)
+    row, centre, whiten = arrays["row"], arrays["centre"], arrays.get("whiten")
+    d = row.shape[1]
+    whitened = name == "mahalanobis"
+    _must(name in METRICS and whitened == (whiten is not None), "metric and the arrays")
+    _must(row.dtype == np.float32 and bool(np.isfinite(row).all()), "rows")
+    _must(centre.shape == (d,) and centre.dtype == np.float64, "centres")
+    if whiten is not None:
+        _must(whiten.shape == (d, d) and whiten.dtype == np.float64, "rows of the whitening")
+    return AttributeSource.of_rows(row, Metric(name, centre, whiten))
+
+
+# ---------------------------------------------------------------------- a sample of the pairs
+def save_kept(url: Url, kept: SomePairs) -> str:
+    """Write a sample of pairs to a new store, and return its seal."""
+    pair = np.stack([kept.i, kept.j]).astype(np.uint32)
+    return write_arrays(url, KEPT, KEPT_VERSION, {}, {"pair": pair, "delta": kept.delta})
+
+
+def load_kept(url: Url) -> tuple[SomePairs, str]:
+    """A sample of pairs, and the seal of its store."""
+    attributes, arrays = read_arrays(url, KEPT, KEPT_VERSION, what="sample of pairs", cure=_CURE)
+    with as_written(address(url), _CURE):
+        pair, delta = arrays["pair"], arrays["delta"]
+        _must(pair.shape == (2, *delta.shape) and delta.ndim == 1, "pairs")
+    return SomePairs(pair[0], pair[1], delta), attributes["seal"]
+
+
+# ---------------------------------------------------------------------- what is refused
+def _must(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"the {what} do not fit")

@@ -1,0 +1,378 @@
+"""One block of a sweep: every row's quadratic program, solved and written back.
+
+EVCLUS minimises the stress by updating one mass function at a time with the others fixed
+(Li, Li, Denoeux 2018, k-CEVCLUS, eqs. (18)-(20)). For row i, with A the gathered rows of M C' of
+its partners and d the step away from the present masses,
+
+    g(m + d) - g(m) = d' Sigma d + 2 d' (A' W r + u / 2),   Sigma = A' W A,   r = A m - delta.
+
+Symbols
+-------
+M       (n, f) float32, masses, each on the grid of `quantise`
+table   (v n, F) float32, v projections of M one below the other: row i + q n is m_i P_q. EVCLUS
+        has one, P = C, so that kappa_ij = m_i . table[j]; F is f padded to whole cache lines
+P       (v, f, F) float32, the projections
+partner row of `table` behind each kept pair, uint32; row i owns first[i] .. first[i] + degree[i]
+delta   transformed dissimilarity of each kept pair, float32
+weight  (n,) float32, weight of each object, empty when all are one; a pair weighs w_i w_j
+link    must-link (sign +1) and cannot-link (sign -1) partners of each row: penalty terms
+
+Why the objective never rises: masses are multiples of 2**-24 that sum to one, so conflicts are
+exact in float64 (products of 24-bit numbers, sums below one). Each candidate row is judged by the
+exact change of its own terms and kept only if they fall.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
+from evdist.kernels.vector import (
+    change_of_squares,
+    dots,
+    fetch_row,
+    gather_rows,
+    gram_rows_1,
+    gram_rows_2,
+    gram_rows_3,
+    gram_rows_4,
+    gram_rows_5,
+    gram_rows_6,
+    project_line,
+    residuals,
+    weighted_sum,
+)
+
+__all__ = [
+    "Block",
+    "Links",
+    "assign_rows",
+    "block_objective",
+    "no_links",
+    "project_rows",
+    "project_some",
+    "quantise",
+    "update_rows",
+]
+
+#: Masses are multiples of 1 / GRID: exact in float32, and so are all their partial sums.
+GRID = float(1 << 24)
+#: Relative error allowed in a row's optimality conditions: that of masses rounded to the grid.
+_TOL = 1e-8
+#: Relative error of Sigma: sums of CHUNK products in float32, with room for the elimination.
+_NOISE = 1e-6
+
+
+class Block(NamedTuple):
+    """Kept pairs of the rows row0, row0 + 1, ...: what one task works on."""
+
+    row0: int
+    first: NDArray[np.int64]
+    degree: NDArray[np.int64]
+    partner: NDArray[np.uint32]
+    delta: NDArray[np.float32]
+
+
+class Links(NamedTuple):
+    """Constraint partners of all rows, in compressed rows; `first` is empty when none exist."""
+
+    first: NDArray[np.int64]
+    other: NDArray[np.int64]
+    sign: NDArray[np.float64]
+    Q: NDArray[np.float64]
+    penalty: float
+
+
+def no_links(f: int) -> Links:
+    """The Links of a fit without constraints."""
+    none = np.zeros(0, np.int64)
+    return Links(none, none, np.zeros(0), np.zeros((f, f)), 0.0)
+
+
+class _Scratch(NamedTuple):
+    A: NDArray
+    kappa: NDArray
+    target: NDArray
+    w: NDArray
+    r: NDArray
+    S: NDArray
+    g: NDArray
+    m: NDArray
+    new: NDArray
+    work: NDArray
+    L: NDArray
+    d: NDArray
+
+
+@njit(cache=True, nogil=True)
+def _scratch(f, width, degree):
+    # Vectors take four pairs at a time; the pairs beyond a row's degree are kept at zero.
+    rows = degree + 4
+    return _Scratch(
+        np.zeros((rows, width), np.float32), np.zeros(rows), np.zeros(rows),
+        np.ones(rows, np.float32), np.zeros(rows, np.float32),
+        np.empty((f, width)), np.empty(width), np.zeros(width), np.zeros(width),
+        np.empty(f, np.uint64), np.empty((f, f + 1)), np.empty(f),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _most(block):
+    return max(block.degree.max(), 1) if block.degree.size else 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def quantise(m, f):
+    """Round m (f,) >= 0, of sum one but for rounding, to multiples of 1 / GRID of sum one.
+
+    In place; the largest component absorbs what the others lose.
+    """
+    for j in range(f):
+        m[j] = np.floor(m[j] * GRID + 0.5)
+    total = most = 0.0
+    for j in range(f):
+        total += m[j]
+        most = m[j] if m[j] > most else most
+    big = 0
+    while m[big] < most:
+        big += 1
+    m[big] += GRID - total
+    for j in range(f):
+        m[j] *= 1.0 / GRID
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_row(m, f, P, table, n, i):
+    """table[i + q n] = m P_q for every projection q: exact on the grid."""
+    for q in range(P.shape[0]):
+        project_line(m, f, P, q, table, i + q * n)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_rows(M, P, table, lo, hi):
+    """Put the rows lo..hi-1 of M on the grid and fill their rows of the table."""
+    n, f = M.shape
+    m = np.empty(f)
+    for i in range(lo, hi):
+        for j in range(f):
+            m[j] = M[i, j]
+        quantise(m, f)
+        for j in range(f):
+            M[i, j] = m[j]
+        project_row(m, f, P, table, n, i)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_some(M, P, table, rows):
+    """Fill the table's rows of the given rows of M, which are on the grid."""
+    n, f = M.shape
+    m = np.empty(f)
+    for i in rows:
+        for j in range(f):
+            m[j] = M[i, j]
+        project_row(m, f, P, table, n, i)
+
+
+# The helpers below take arrays one by one and never slice them: a view, or a tuple of arrays
+# handed on, costs reference counts that take longer than the arithmetic.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gram_rows(A, k, w, chosen, a, count, S):
+    """Rows `chosen[a:count]` of Sigma = A' W A."""
+    width = A.shape[1]
+    while a < count:
+        left = count - a
+        if left >= 6:
+            gram_rows_6(A, width, k, w, chosen, a, S)
+            a += 6
+        elif left == 5:
+            gram_rows_5(A, width, k, w, chosen, a, S)
+            a += 5
+        elif left == 4:
+            gram_rows_4(A, width, k, w, chosen, a, S)
+            a += 4
+        elif left == 3:
+            gram_rows_3(A, width, k, w, chosen, a, S)
+            a += 3
+        elif left == 2:
+            gram_rows_2(A, width, k, w, chosen, a, S)
+            a += 2
+        else:
+            gram_rows_1(A, width, k, w, chosen, a, S)
+            a += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve_row(A, k, w, f, m, S, g, work, L, d):
+    """Move `m` to the minimiser of its row program; rows of Sigma are made as they are needed."""
+    size = support(m, f, work)
+    _gram_rows(A, k, w, work, 0, size, S)
+    for _ in range(MAX_ROUNDS + f):
+        size, enter = minimise_on_working_set(S, g, m, f, size, _TOL, _NOISE, work, L, d)
+        if enter < 0:
+            break
+        work[size] = enter
+        _gram_rows(A, k, w, work, size, size + 1, S)
+        size += 1
+    quantise(m, f)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gather(table, first, partner, row, k, A):
+    """The partners' rows of the table into A, and zeros up to a multiple of four."""
+    gather_rows(table, table.shape[1], partner, first[row], k, A)
+    for t in range(k, _up_to_four(k)):
+        for b in range(A.shape[1]):
+            A[t, b] = np.float32(0.0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _up_to_four(k):
+    return (k + 3) // 4 * 4
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pair_weights(weight, partner, n, i, start, k, w):
+    """w_t = w_i w_j for the pairs of row i."""
+    for t in range(k):
+        w[t] = weight[i] * weight[partner[start + t] % n]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_link_terms(M, links, i, g, f):
+    """g += penalty sum_j sign_j Q m_j over the links of row i, k-CEVCLUS eq. (20b)."""
+    for t in range(links.first[i], links.first[i + 1]):
+        x = links.penalty * links.sign[t]
+        for a in range(f):
+            total = 0.0
+            for b in range(f):
+                total += links.Q[a, b] * M[links.other[t], b]
+            g[a] += x * total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def update_rows(M, table, P, block, weight, links, rows, change, rest=0.0):
+    """Minimise the objective over each of the given rows of a block in turn, the others fixed.
+
+    Rows of one colour share no pair and no link, so any split of them over threads or workers
+    gives the same bits. `change[i - row0]` receives the exact change of the objective, zero or
+    negative, that row i brought. A row that last brought less than `rest` is left alone.
+    """
+    n, f = M.shape
+    width = table.shape[1]
+    row0, first, degree, partner, delta = block
+    A, kappa, target, w, r, S, g, m, new, work, L, d = _scratch(f, width, _most(block))
+    u = np.zeros(f)
+    for i in rows:
+        row = i - row0
+        if -change[row] < rest:
+            change[row] = 0.0
+            continue
+        start, k = first[row], degree[row]
+        k4 = _up_to_four(k)
+        for j in range(f):
+            m[j] = new[j] = M[i, j]
+        fetch_row(table, width, i)
+        _gather(table, first, partner, row, k, A)
+        # The partners of the next row are fetched behind the two passes over this row's.
+        following = start + k
+        dots(A, width, f, k4, m, kappa, table, partner, following)
+        if weight.size:
+            _pair_weights(weight, partner, n, i, start, k, w)
+        residuals(kappa, delta, start, k, w, target, r)
+        weighted_sum(A, width, k, r, g)
+        if links.first.size:
+            u[:] = 0.0
+            _add_link_terms(M, links, i, u, f)
+            for j in range(f):
+                g[j] += 0.5 * u[j]
+        _solve_row(A, k, w, f, new, S, g, work, L, d)
+        gain = change_of_squares(
+            A, width, f, k4, new, kappa, target, w, table, partner, following + k4 // 2
+        )
+        for j in range(f):
+            gain += u[j] * (new[j] - m[j])
+        change[row] = min(gain, 0.0)
+        if gain < 0.0:
+            for j in range(f):
+                M[i, j] = new[j]
+            project_row(new, f, P, table, n, i)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def assign_rows(M, table, block, lo, hi):
+    """Give each row lo..hi-1 the minimiser of its own program against a fixed table.
+
+    The start is the best single focal set: the answer does not depend on what M held before.
+    Used to place objects against landmarks: for the start of a fit, for new objects. A row
+    without pairs goes to the empty set.
+    """
+    f = M.shape[1]
+    width = table.shape[1]
+    row0, first, degree, partner, delta = block
+    A, _, _, w, r, S, g, m, _, work, L, d = _scratch(f, width, _most(block))
+    for i in range(lo, hi):
+        row = i - row0
+        start, k = first[row], degree[row]
+        _gather(table, first, partner, row, k, A)
+        for t in range(k):
+            # A 0 - delta: with it, g = -A' delta is the gradient at m = 0.
+            r[t] = -delta[start + t]
+        weighted_sum(A, width, k, r, g)
+        for j in range(f):
+            m[j] = d[j] = 0.0
+        for t in range(k):
+            for j in range(f):
+                d[j] += A[t, j] * A[t, j]
+        best = 0
+        for j in range(f):
+            if d[j] + 2.0 * g[j] < d[best] + 2.0 * g[best]:
+                best = j
+        m[best] = 1.0
+        work[0] = best
+        _gram_rows(A, k, w, work, 0, 1, S)
+        for j in range(f):
+            g[j] += S[best, j]
+        _solve_row(A, k, w, f, m, S, g, work, L, d)
+        for j in range(f):
+            M[i, j] = m[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def block_objective(M, table, block, weight, links, lo, hi):
+    """Sums over the pairs of rows lo..hi-1: weighted squared residuals, and link penalties.
+
+    Every pair is kept by both of its rows, so the objective is half the sum over all blocks.
+    """
+    n, f = M.shape
+    width = table.shape[1]
+    row0, first, degree, partner, delta = block
+    A, kappa, _, w, _, _, _, m, _, _, _, _ = _scratch(f, width, _most(block))
+    u = np.zeros(f)
+    stress = penalty = 0.0
+    for i in range(lo, hi):
+        row = i - row0
+        start, k = first[row], degree[row]
+        for j in range(f):
+            m[j] = M[i, j]
+        _gather(table, first, partner, row, k, A)
+        dots(A, width, f, _up_to_four(k), m, kappa, table, partner, start + k)
+        if weight.size:
+            _pair_weights(weight, partner, n, i, start, k, w)
+        for t in range(k):
+            residual = kappa[t] - delta[start + t]
+            stress += w[t] * residual * residual
+        if links.first.size:
+            u[:] = 0.0
+            _add_link_terms(M, links, i, u, f)
+            for j in range(f):
+                penalty += u[j] * m[j]
+            for t in range(links.first[i], links.first[i + 1]):
+                # A cannot-link costs 2 - m_i'(C + E)m_j, k-CEVCLUS eq. (16).
+                penalty += links.penalty * (1.0 - links.sign[t])
+    return stress, penalty

@@ -1,0 +1,1 @@
+"""Evidential clustering with medoids: ECMdd and MECM."""

@@ -1,0 +1,329 @@
+"""Evidential c-medoids as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import psutil
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from evdist.belief import FocalSets
+from evdist.data.sources import MatrixSource
+from evdist.ecm.estimator import ecm_parameters
+from evdist.engine.progress import Progress
+from evdist.estimators.base import CredalClusterer
+from evdist.estimators.checks import (
+    at_most_objects,
+    focal_family,
+    integer,
+    non_negative,
+    one_of,
+    positive,
+)
+from evdist.medoids.ecmdd_solver import (
+    Medoids,
+    Prototypes,
+    WeightedMedoids,
+    best_weights,
+    cheapest,
+    descend,
+    seed_medoids,
+)
+from evdist.partition import CredalPartition
+from evdist.partition.rows import is_dask, map_rows
+
+__all__ = ["METRICS", "ECMdd", "MedoidClusterer"]
+
+_FAMILIES = ("simple", "pairs", "full")
+METRICS = (
+    "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "precomputed"
+)  # fmt: skip
+
+
+class MedoidClusterer(CredalClusterer):
+    """Base of the clusterers whose prototypes are objects, on a square matrix in memory.
+
+    A subclass has `_start(D, medoid, sets)`, the prototypes to descend from, and `_costs(D)`, the
+    costs of new objects from their dissimilarities to all fitted ones.
+    """
+
+    n_clusters: int
+    alpha: float
+    beta: float
+    delta: float
+    focal_sets: str | FocalSets
+    metric: str
+    init: Any
+    n_init: int
+    tol: float
+    random_state: Any
+    _start: Callable[[NDArray, NDArray, FocalSets], Prototypes]
+    _costs: Callable[[NDArray], NDArray]
+    _keep: Callable[[Any, NDArray], None]
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the objects.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
+            file; (n, n) dissimilarities with metric="precomputed"
+        y : ignored
+        """
+        X = self._table(X, ensure_min_samples=2)
+        sets, given = self._checked(X)
+        D = _square(X, self.metric)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        c = sets.n_clusters
+        starts = [seed_medoids(D, c, rng) for _ in range(self.n_init)] if given is None else [given]
+        best = None
+        with self._reporting() as report:
+            for r, medoid in enumerate(starts):
+                stage = "fit" if len(starts) == 1 else f"start {r + 1} of {len(starts)}"
+                found = descend(
+                    D, self._start(D, medoid, sets), tol=self.tol, max_iter=self.max_iter,
+                    stage=stage, report=report,
+                )  # fmt: skip
+                if best is None or found.history[-1] < best.history[-1]:
+                    best = found
+        assert best is not None
+        self._rows = np.empty((0, D.shape[1])) if self.metric == "precomputed" else X
+        self._sets = sets
+        self._keep(best.prototypes, D)
+        self._finish(CredalPartition(best.mass, sets), best.history, best.converged)
+        return self
+
+    def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
+        """Focal sets and given medoids, once every parameter has been checked."""
+        n = len(X)
+        c = integer("n_clusters", self.n_clusters, 1)
+        for name in ("n_init", "max_iter"):
+            integer(name, getattr(self, name), 1)
+        non_negative("tol", self.tol)
+        one_of("metric", self.metric, METRICS)
+        ecm_parameters(self.alpha, self.beta, self.delta)
+        self._check_callbacks()
+        at_most_objects(c, n)
+        if self.metric == "precomputed":
+            MatrixSource.of(X)
+        need, there = 3 * 8 * n * n, psutil.virtual_memory().available
+        if need > there:
+            raise MemoryError(
+                f"A square matrix of {n:,} objects needs about {need / 1e9:.1f} GB to work with, "
+                f"but {there / 1e9:.1f} GB are free. Use EVCLUS, which samples dissimilarities."
+            )
+        family = focal_family(self.focal_sets, c, _FAMILIES)
+        sets = family if isinstance(family, FocalSets) else getattr(FocalSets, family)(c)
+        if (sets.singletons < 0).any():
+            lone = int(sets.singletons.argmin())
+            raise ValueError(f"focal_sets must hold every single cluster, but {{{lone}}} is not.")
+        return sets, _given_medoids(self.init, c, n)
+
+    # ------------------------------------------------------------------ new objects
+    def predict_mass(self, X: Any) -> Any:
+        """Mass functions of new objects: (rows, f). A Dask array gives a Dask array.
+
+        With metric="precomputed" the rows of X are dissimilarities to all fitted objects.
+        """
+        check_is_fitted(self, "credal_partition_")
+        if is_dask(X) and hasattr(X, "map_blocks"):
+            f = len(self.credal_partition_.focal_sets)
+            return map_rows(self._predict_rows, X, width=f, dtype=np.float64)
+        X = np.asarray(self._table(X, reset=False), dtype=float)
+        if self.metric != "precomputed":
+            X = cdist(X, self._rows, self.metric)
+        return cheapest(self._costs(X), float(self.beta))[0]
+
+    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float64]:
+        return self.predict_mass(rows)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags
+
+
+class ECMdd(MedoidClusterer):
+    """Evidential c-medoids: clusters represented by one object each, or by all with weights.
+
+    Zhou, Martin, Pan and Liu (2016). The square matrix of dissimilarities must fit in memory.
+
+    Parameters
+    ----------
+    n_clusters : int, default=4
+    weighted : bool, default=False
+        One medoid for each cluster (sECMdd), or all objects with weights (wECMdd).
+    alpha : float, default=2
+        Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
+    beta : float above 1, default=2
+        Hardness: near 1 the masses are almost all on one set.
+    delta : float, default=10
+        delta^2 is the cost of the empty set; a cluster's cost is a dissimilarity, and with
+        `weighted` of the order of a mean dissimilarity divided by n.
+    eta : float, default=1
+        One medoid: weight of nearness, beside likeness of distances, in the medoid of a set.
+    gamma : float, default=1
+        One medoid: weight of the medoid of a set beside those of its clusters.
+    psi : float above 1, default=2
+        Weighted: the larger, the more even the weights.
+    sharpness : float, default=5
+        Weighted: power of the weights of sets; the larger, the fewer objects represent a set.
+    focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
+    metric : str, default="sqeuclidean"
+        euclidean, sqeuclidean, cityblock, chebyshev, cosine, correlation or precomputed (n, n).
+        The objective is linear in the dissimilarities: squared distances make it that of ECM with
+        objects as prototypes. With `weighted` and plain distances all clusters may coincide.
+    init : "k-means++" or (n_clusters,) array of int
+        Medoids to start from: objects far from each other, or those given.
+    n_init : int, default=5
+        Starts with "k-means++"; the one with the smallest objective is kept.
+    tol : float, default=1e-6
+        Stop when the objective falls by less than this part of itself.
+    max_iter : int, default=200
+    random_state : int, RandomState or None, default=None
+    callbacks : sequence of callables, default=()
+        Each is called after every iteration with a `Progress`.
+
+    Attributes
+    ----------
+    credal_partition_ : CredalPartition
+    labels_ : (n,) int array
+    medoids_ : (c,) int array
+        The object of each cluster; with `weighted` that of largest weight.
+    weights_ : (c, n) array or None
+        With `weighted`, the weights of the objects in each cluster.
+    objective_ : float
+    history_ : list of float
+        The objective before the first and after every iteration; it never rises.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from evdist import ECMdd
+    >>> X, _ = make_blobs(150, centers=3, random_state=0)
+    >>> ECMdd(n_clusters=3, random_state=0).fit(X).credal_partition_.mass.shape
+    (150, 8)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 4,
+        *,
+        weighted: bool = False,
+        alpha: float = 2.0,
+        beta: float = 2.0,
+        delta: float = 10.0,
+        eta: float = 1.0,
+        gamma: float = 1.0,
+        psi: float = 2.0,
+        sharpness: float = 5.0,
+        focal_sets: str | FocalSets = "pairs",
+        metric: str = "sqeuclidean",
+        init: str | ArrayLike = "k-means++",
+        n_init: int = 5,
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: Any = None,
+        callbacks: Sequence[Callable[[Progress], None]] = (),
+    ):
+        self.n_clusters = n_clusters
+        self.weighted = weighted
+        self.alpha = alpha
+        self.beta = beta
+        self.delta = delta
+        self.eta = eta
+        self.gamma = gamma
+        self.psi = psi
+        self.sharpness = sharpness
+        self.focal_sets = focal_sets
+        self.metric = metric
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callbacks = callbacks
+
+    weights_: NDArray[np.float64] | None
+
+    def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
+        for name in ("eta", "gamma", "sharpness"):
+            non_negative(name, getattr(self, name))
+        if not positive("psi", self.psi) > 1:
+            raise ValueError(f"psi must be a number above 1, got {self.psi!r}; 2 is the usual one.")
+        return super()._checked(X)
+
+    def _single(self, medoid: NDArray, sets: FocalSets) -> Medoids:
+        numbers = ecm_parameters(self.alpha, self.beta, self.delta)
+        return Medoids(sets, medoid, *numbers, float(self.eta), float(self.gamma))
+
+    def _start(self, D: NDArray, medoid: NDArray, sets: FocalSets) -> Prototypes:
+        if not self.weighted:
+            return self._single(medoid, sets)
+        # The first weights are those for the fuzzy memberships that the medoids give.
+        near = cheapest(D[:, medoid], float(self.beta))[0]
+        weights = best_weights((near**self.beta).T @ D, float(self.psi))
+        return self._many(weights, sets)
+
+    def _many(self, weights: NDArray, sets: FocalSets) -> WeightedMedoids:
+        numbers = ecm_parameters(self.alpha, self.beta, self.delta)
+        return WeightedMedoids(sets, weights, *numbers, float(self.psi), float(self.sharpness))
+
+    def _keep(self, found: Medoids | WeightedMedoids, D: NDArray) -> None:
+        if isinstance(found, WeightedMedoids):
+            self.weights_, self.medoids_ = found.weights, found.weights.argmax(axis=1)
+            self._set_medoids = np.empty(0, dtype=np.int64)
+        else:
+            self.weights_, self.medoids_ = None, found.medoid
+            self._set_medoids = found.set_medoids(D)
+
+    def _costs(self, D: NDArray) -> NDArray:
+        if self.weights_ is not None:
+            return self._many(self.weights_, self._sets).costs(D)
+        single = self._single(self.medoids_, self._sets)
+        return single.costs_at(D[:, self.medoids_], D[:, self._set_medoids])
+
+    # ------------------------------------------------------------------ on disk
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        arrays = {"rows": self._rows, "medoids": self.medoids_, "sets": self._set_medoids}
+        if self.weights_ is not None:
+            arrays["weights"] = self.weights_
+        return {}, arrays
+
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        self._rows, self._sets = arrays["rows"], self.credal_partition_.focal_sets
+        self.medoids_, self._set_medoids = arrays["medoids"], arrays["sets"]
+        self.weights_ = arrays.get("weights")
+
+
+def _square(X: NDArray, metric: str) -> NDArray[np.float64]:
+    """All dissimilarities, symmetric and zero on the diagonal."""
+    X = np.asarray(X, dtype=float)
+    D = 0.5 * (X + X.T) if metric == "precomputed" else cdist(X, X, metric)
+    np.fill_diagonal(D, 0.0)
+    return D
+
+
+def _given_medoids(init: Any, c: int, n: int) -> NDArray[np.int64] | None:
+    if isinstance(init, str):
+        one_of("init", init, ("k-means++",))
+        return None
+    medoid = np.asarray(init)
+    if medoid.shape != (c,) or medoid.dtype.kind not in "iu":
+        raise ValueError(
+            f'init must be "k-means++" or {c} object numbers, got {medoid.dtype} of shape '
+            f"{medoid.shape}."
+        )
+    if len(np.unique(medoid)) < c or medoid.min() < 0 or medoid.max() >= n:
+        raise ValueError(
+            f"init must name {c} different objects from 0 to {n - 1}, got {medoid.tolist()}."
+        )
+    return medoid.astype(np.int64)

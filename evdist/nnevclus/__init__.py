@@ -1,0 +1,1 @@
+"""NN-EVCLUS: a neural network that learns the masses."""

@@ -1,0 +1,61 @@
+"""Objects that stand for the clusters: NN-EVCLUS then learns them as labelled ones ("bp").
+
+Reference: Denoeux (2021), NN-EVCLUS, section 4.1, "Algorithms".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets, contour
+from evdist.data.sources import Source
+from evdist.ecm.belief_peaks import delta_bel
+from evdist.evclus.irqp import Stop
+from evdist.evclus.sites import LocalSite
+from evdist.evclus.solver import Constraints, Settings, fit_evclus
+
+__all__ = ["evclus_centres", "peak_centres"]
+
+#: Centres are looked for among so many objects, drawn at random where there are more.
+SAMPLE = 5000
+
+
+def _sample(n: int, seed: int) -> NDArray[np.int64]:
+    if n <= SAMPLE:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([seed, 31, n]).choice(n, SAMPLE, replace=False))
+
+
+def peak_centres(x: NDArray, n_clusters: int, seed: int) -> NDArray[np.int64]:
+    """The largest belief peaks of the rows of x (n, d): objects, (c,).
+
+    Each object asks as many neighbours as half a cluster of equal size has objects; the paper's
+    50 for fourclass are that.
+    """
+    rows = _sample(len(x), seed)
+    K = min(max(5, len(rows) // (2 * n_clusters)), len(rows) - 1)
+    return rows[delta_bel(x[rows], K).largest(n_clusters)]
+
+
+def evclus_centres(
+    source: Source, n_clusters: int, d0: float, seed: int, n_threads: int
+) -> NDArray[np.int64]:
+    """The object of maximum plausibility in each cluster that EVCLUS finds: at most (c,)."""
+    rows = _sample(source.n, seed)
+    some = source if len(rows) == source.n else source.subset(rows.astype(np.uint32))
+    none = np.empty((0, 2), np.int64)
+    settings = Settings(
+        n_clusters=n_clusters, k=min(100, some.n - 1), focal_sets="simple", d0=d0,
+        init="landmarks", n_init=1, stop=Stop(1e-5, 200), constraint_weight=0.0,
+        pair_neighbours=1, seed=seed,
+    )  # fmt: skip
+    fit = fit_evclus(some, settings, constraints=Constraints(none, none), site=LocalSite(n_threads))
+    pl = contour(fit.mass.astype(float), FocalSets.simple(n_clusters))
+    mine = pl.argmax(axis=1)
+    best = [
+        int(np.flatnonzero(mine == k)[pl[mine == k, k].argmax()])
+        for k in range(n_clusters)
+        if (mine == k).any()
+    ]
+    return rows[best]

@@ -1,0 +1,289 @@
+"""NN-EVCLUS as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from evdist.belief import FocalSets
+from evdist.constraints import check_links
+from evdist.engine.progress import Progress
+from evdist.estimators.checks import at_most_objects, focal_family
+from evdist.evclus.solver import first_focal_sets
+from evdist.kernels.threads import thread_count
+from evdist.nnevclus.checks import (
+    check_labels,
+    check_parameters,
+    label_centres,
+    source_of,
+)
+from evdist.nnevclus.inputs import Preparation
+from evdist.nnevclus.model import NetworkModel
+from evdist.nnevclus.rows import Known, Weights, pick_device
+from evdist.nnevclus.solver import Problem, network_masses, pick_d0, rebuilt, starts
+from evdist.nnevclus.training import training
+from evdist.partition import CredalPartition
+
+__all__ = ["NNEVCLUS"]
+
+_FAMILIES = ("simple", "pairs", "full")
+
+
+class NNEVCLUS(NetworkModel):
+    """Evidential clustering by a neural network, which places new objects by itself.
+
+    A network maps attributes to mass functions such that the conflict between those of two objects
+    matches their dissimilarity, as in EVCLUS. Links and labels may guide it. With a gate, objects
+    unlike all training objects get their mass on the empty set.
+
+    Parameters
+    ----------
+    n_clusters : int, default=4
+    hidden : sequence of int, default=(20,)
+        Rectified units of each hidden layer. The paper takes 1.5 times the number of focal sets.
+    body : torch.nn.Module or None, default=None
+        The hidden layers, instead of `hidden`: any module from float32 rows of X to (rows,
+        features). Its weights are those of the first start; later starts reset them.
+    focal_sets : {"simple", "pairs", "full"} or FocalSets, default="simple"
+        As for EVCLUS.
+    metric : str or callable, default="euclidean"
+        As for EVCLUS, without lists of pairs. With "precomputed" the inputs of the network are
+        `n_components` principal components of the rows of dissimilarities.
+    n_components : int, default=5
+        With metric="precomputed" only.
+    d0 : float, "auto" or str such as "q0.9", default="auto"
+        As for EVCLUS.
+    n_dissimilarities : int or None, default=None
+        Partners that each object is compared with when all objects are trained on at once; None
+        is all pairs.
+    batch_size : int, None or "auto", default="auto"
+        Objects of a mini-batch, among which all pairs count; None trains on all objects at once.
+        "auto" is None up to 2,000 objects, else 200.
+    n_shards : int or None, default=None
+        Parts that the objects are dealt to when they are trained on by mini-batches. Each step
+        takes a mini-batch of every part and the mean of the gradients. None is one part, or with
+        a client one for each worker. The result depends on it, not on the number of workers.
+    optimizer : {"auto", "lbfgs", "adaptive", "rmsprop", "adam"}, default="auto"
+        At once: L-BFGS ("auto") or the paper's adaptive steps. Mini-batches: RMSprop ("auto") or
+        Adam.
+    learning_rate : float, default=0.01
+        Of RMSprop and Adam. It is divided by 5, twice at most, when the loss falls no more.
+    l2_penalty : float, default=0
+        lambda, the weight of the mean squares of each layer's weights.
+    gate : bool, default=False
+        Pair the network with a one-class SVM.
+    gate_outliers : float, default=0.2
+        Share of the objects that may lie outside the region of the SVM: its nu.
+    gate_width : float, default=0.5
+        The SVM's kernel is exp(-gate_width |x - x'|^2 / v), where v is the sum of the variances
+        of the attributes: a smaller one makes the region smoother.
+    centres : {"peaks", "evclus"}, (c,) object numbers or None, default=None
+        Objects that stand for the clusters and are learnt as labelled: the largest belief peaks,
+        or the objects of maximum plausibility of EVCLUS.
+    constraint_weight : float, default=0.5
+        xi, the weight of must-link and cannot-link constraints.
+    label_weight : float, default=0.5
+        nu, the weight of labelled objects against the dissimilarities, below 1.
+    validation_fraction : float, default=0
+        Share of the objects that is held out; training stops, and the weights of the best
+        iteration are kept, when the loss among them falls no more.
+    n_iter_no_change : int, default=10
+        Iterations in which the loss must fall by `tol`.
+    tol : float, default=1e-3
+        Relative.
+    max_iter : int, default=1000
+        Iterations, or epochs, at most.
+    n_init : int, default=3
+        Random starts; the lowest objective wins.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        "auto" is the CUDA device where there is one.
+    n_jobs : int, default=None
+        Threads for choosing d0 and for centres="evclus"; the result does not depend on it. The
+        network itself trains on one thread, or on many workers.
+    random_state : int, RandomState or None, default=None
+    checkpoint : path or URL, default=None
+        A folder that keeps the state of a training by mini-batches. The same call goes on where
+        it stopped; it needs a random_state.
+    checkpoint_every : int, default=5
+        Epochs between checkpoints, and between restore points on a cluster.
+    callbacks : sequence of callables, default=()
+        As for EVCLUS; a sweep is an iteration or an epoch.
+
+    Attributes
+    ----------
+    credal_partition_ : CredalPartition
+    labels_ : (n,) int array
+    objective_ : float
+        Mean over the pairs of (conflict - transformed dissimilarity)^2, with the terms of links,
+        labels and weights. With mini-batches, pairs inside subsets of about 1,000 objects.
+    history_ : list of float
+        The objective before the first and after every iteration; with mini-batches the mean over
+        each epoch, but for the last value, which is `objective_`.
+    n_iter_ : int
+    converged_ : bool
+    d0_ : float
+    d0_curve_ : list of (quantile, criterion)
+    centres_ : (c,) int array
+        The objects that `centres` gave; not there without.
+    network_ : torch.nn.Module
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from evdist import NNEVCLUS
+    >>> X, _ = make_blobs(300, centers=3, random_state=0)
+    >>> NNEVCLUS(n_clusters=3, random_state=0).fit(X).predict_mass(X[:5]).shape
+    (5, 5)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 4,
+        *,
+        hidden: Sequence[int] = (20,),
+        body: Any = None,
+        focal_sets: str | FocalSets = "simple",
+        metric: str | Callable = "euclidean",
+        n_components: int = 5,
+        d0: float | str = "auto",
+        n_dissimilarities: int | None = None,
+        batch_size: int | str | None = "auto",
+        n_shards: int | None = None,
+        optimizer: str = "auto",
+        learning_rate: float = 0.01,
+        l2_penalty: float = 0.0,
+        gate: bool = False,
+        gate_outliers: float = 0.2,
+        gate_width: float = 0.5,
+        centres: str | ArrayLike | None = None,
+        constraint_weight: float = 0.5,
+        label_weight: float = 0.5,
+        validation_fraction: float = 0.0,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        n_init: int = 3,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 5,
+        callbacks: Sequence[Callable[[Progress], None]] = (),
+    ):
+        self.n_clusters = n_clusters
+        self.hidden = hidden
+        self.body = body
+        self.focal_sets = focal_sets
+        self.metric = metric
+        self.n_components = n_components
+        self.d0 = d0
+        self.n_dissimilarities = n_dissimilarities
+        self.batch_size = batch_size
+        self.n_shards = n_shards
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.l2_penalty = l2_penalty
+        self.gate = gate
+        self.gate_outliers = gate_outliers
+        self.gate_width = gate_width
+        self.centres = centres
+        self.constraint_weight = constraint_weight
+        self.label_weight = label_weight
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.callbacks = callbacks
+
+    # ------------------------------------------------------------------ fit
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        metric_features: Any = None,
+        client: Any = None,
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame, Dask or zarr array, or path; (n, n) dissimilarities with
+            metric="precomputed"
+        y : ignored
+        must_link, cannot_link : (p, 2) arrays of object numbers
+        labels : (n,) integers
+            Clusters 0..c-1 of the objects where they are known, -1 elsewhere.
+        metric_features : (n, p) array or frame
+            What the dissimilarities are computed from, instead of X: features adapted to links or
+            labels (`evdist.features`), or with metric="precomputed" a square matrix beside the
+            attributes X. New objects need X alone.
+        client : distributed.Client, default=None
+            Train on the workers of a Dask cluster by mini-batches, each worker on some of the
+            `n_shards` parts of the objects. Same seed and shards, same bits: on any number of
+            workers, when one is lost, and in this process alone.
+        """
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        check_parameters(self, client)
+        self._check_callbacks()
+        c = int(self.n_clusters)
+        family = focal_family(self.focal_sets, c, _FAMILIES)
+        X = self._table(X, ensure_min_samples=2)
+        n = len(X)
+        at_most_objects(c, n)
+        source = source_of(X, self.metric, metric_features)
+        must, cannot = check_links(must_link, cannot_link, n)
+        known = check_labels(labels, n, c)
+        if self.centres is not None and known is not None:
+            raise ValueError(
+                "Give labels or centres, not both: a centre's cluster need not be that of a label."
+            )
+        own = self.metric == "precomputed" and metric_features is None
+        device = pick_device(self.device)
+        self._prepare = Preparation.of(
+            X, n_components=int(self.n_components) if own else None,
+            gate=(float(self.gate_outliers), float(self.gate_width)) if self.gate else None,
+            raw=self.body is not None, seed=seed, device=device,
+        )  # fmt: skip
+        x, fx = self._prepare(X, device)
+        threads = thread_count(self.n_jobs)
+        self.d0_, self.d0_curve_ = pick_d0(source, self.d0, c, seed, threads)
+        if hasattr(self, "centres_"):
+            del self.centres_  # of a fit before
+        if self.centres is not None:
+            self.centres_, known = label_centres(
+                self.centres, x, source, n_clusters=c, d0=self.d0_, seed=seed, n_jobs=self.n_jobs
+            )
+        sets = first_focal_sets(family, c)
+        weights = Weights(
+            float(self.constraint_weight), float(self.label_weight), float(self.l2_penalty)
+        )
+        problem = Problem(
+            x, fx, source, self.d0_, sets, weights, Known.of(x, fx, must, cannot, known), device
+        )
+        networks = starts(tuple(self.hidden), self.body, problem, int(self.n_init), seed)
+        with self._reporting() as report:
+            train = training(self, problem, seed, report, client)
+            fits = [
+                train(network, stage="fit" if i == 0 else f"fit {i + 1}")
+                for i, network in enumerate(networks)
+            ]
+        best = min(fits, key=lambda fit: fit.objective)
+        self.network_ = rebuilt(best.weights, tuple(self.hidden), self.body)
+        mass = network_masses(self.network_, x, fx, problem.device)
+        self._finish(CredalPartition(mass, sets), best.history, best.converged)
+        return self

@@ -1,0 +1,129 @@
+"""Shards: the parts of the objects that mini-batches are drawn from.
+
+Reference: Denoeux (2021), NN-EVCLUS, section 3.2 and figure 6.
+
+The objects are dealt to S shards once, and each step of a training takes one mini-batch of every
+shard. What a shard draws depends on the seed, its number and that of the epoch alone: which
+process works on it changes nothing.
+
+Symbols
+-------
+delta   (b, b) transformed dissimilarities inside a mini-batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evdist.nnevclus.loss import transformed
+from evdist.nnevclus.rows import Inputs, Loss, as_tensor
+
+__all__ = ["Deltas", "OnDevice", "Products", "Shard", "Worked", "deal_rows"]
+
+#: Objects that the loss of held-out rows, and the last loss, is computed among at a time.
+_EVALUATED = 1000
+
+
+class OnDevice(Protocol):
+    def __call__(self, rows: Tensor) -> Tensor:
+        """delta (b, b) among objects `rows` (b,), on their device."""
+        ...
+
+
+class Deltas(Protocol):
+    """Transformed dissimilarities inside subsets of some objects, made when they are needed."""
+
+    def on(self, device: torch.device) -> OnDevice: ...
+
+
+@dataclass(frozen=True)
+class Products:
+    """Dissimilarities that are a function of Euclidean distances: one matrix product each.
+
+    Attributes
+    ----------
+    table : (n, p)
+    end : {"root", "none", "half"}
+        Whether d is the Euclidean distance of two rows, its square, or half its square.
+    d0 : float
+    """
+
+    table: NDArray
+    end: str
+    d0: float
+
+    def on(self, device: torch.device) -> OnDevice:
+        t = as_tensor(self.table, device)
+        # |a - b|^2 = -2 a.b + |a|^2 + |b|^2 as one product of longer rows.
+        norm, one = (t * t).sum(dim=1, keepdim=True), torch.ones_like(t[:, :1])
+        left, right = torch.hstack([-2 * t, norm, one]), torch.hstack([t, one, norm])
+
+        def delta(rows: Tensor) -> Tensor:
+            square = left[rows] @ right[rows].T
+            if self.end == "half":
+                square.mul_(0.5).square_()
+            elif self.end == "none":
+                square.square_()
+            return transformed(square, self.d0)
+
+        return delta
+
+
+def deal_rows(n: int, shards: int) -> list[NDArray[np.int64]]:
+    """Objects of each shard, in order; sizes differ by one at most."""
+    if shards == 1:
+        return [np.arange(n)]
+    # Rows often come sorted by cluster: each shard gets some of everything.
+    order = np.random.default_rng([n, 29]).permutation(n)
+    return [np.sort(part) for part in np.array_split(order, shards)]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The rows of one shard, numbered 0, 1, ... inside it."""
+
+    number: int
+    x: NDArray
+    fx: NDArray | None
+    deltas: Deltas
+
+
+class Worked:
+    """A shard on the device that trains on it; `held` of its objects are left out."""
+
+    def __init__(self, shard: Shard, seed: int, held: int, device: torch.device):
+        self._number, self._seed, self._device = shard.number, seed, device
+        self._inputs = Inputs.of(shard.x, shard.fx, device)
+        self._deltas = shard.deltas.on(device)
+        self._n = len(shard.x)
+        order = np.random.default_rng([seed, 17, shard.number]).permutation(self._n)
+        self._held, self._own = np.sort(order[:held]), np.sort(order[held:])
+
+    def batches(self, epoch: int, steps: int) -> Sequence[tuple[int, Tensor]]:
+        """A random partition of the objects: for each step a seed, and the rows of its subset."""
+        drawn = [self._seed, epoch, self._number]
+        order = self._own[np.random.default_rng(drawn).permutation(len(self._own))]
+        seeds = np.random.default_rng(drawn).integers(2**62, size=steps).tolist()
+        subsets = torch.from_numpy(order).to(self._device).tensor_split(steps)
+        return list(zip(seeds, subsets, strict=True))
+
+    def loss(self, loss: Loss, rows: Tensor) -> Tensor:
+        """That of the network, among these rows."""
+        return loss(self._inputs.masses(loss.network, rows), self._deltas(rows))
+
+    def evaluate(self, loss: Loss, held: bool) -> Tensor:
+        """Loss among the held-out rows, or among all, in fixed subsets."""
+        rows = self._held if held else np.arange(self._n)
+        rows = rows[np.random.default_rng([self._seed, 19]).permutation(len(rows))]
+        count = max(1, round(len(rows) / _EVALUATED))
+        total = torch.zeros((), device=self._device)
+        for piece in torch.from_numpy(rows).to(self._device).tensor_split(count):
+            total += self.loss(loss, piece) / count
+        return total

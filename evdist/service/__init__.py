@@ -1,0 +1,1 @@
+"""Jobs: configuration, stages, client, command line, monitoring."""

@@ -1,0 +1,54 @@
+"""The commands. Each makes a configuration and passes it on; none computes anything itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evdist import __version__
+from evdist.service.cli import jobs, look, plan
+from evdist.service.cli.out import say
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="evdist",
+    help="Evidential clustering of very many objects: a mass function over sets of clusters for "
+    "each, so that sure members, objects between clusters and outliers are told apart.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong option or configuration, 3 not there, 4 not done "
+    "yet, 130 stopped (the same command goes on).",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"evdist {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+COMMANDS = (
+    *(jobs.cluster, jobs.predict, jobs.append, jobs.select, jobs.combine),
+    *(look.report, look.inspect),
+    *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.fetch),
+    *(look.demo, look.doctor, plan.plan),
+)
+for command in COMMANDS:
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point of ``evdist``."""
+    app()

@@ -1,0 +1,152 @@
+"""Commands that look: at a result, at a store, at this installation."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evdist import demo as demonstration
+from evdist.data.dataset import Dataset
+from evdist.evclus.pair_store import PairStore
+from evdist.partition import CredalPartition
+from evdist.report import write_report
+from evdist.service.cli.options import ApiUrl, Json, Storage
+from evdist.service.cli.out import Exit, errors, facts, say, show, table
+from evdist.service.jobs import JobError, JobFolder, JobResult
+from evdist.service.jobs.doctor import Check, examine
+from evdist.stores.encoding import StoreError, StoreNotFoundError
+from evdist.stores.paths import address, exists, join, read_bytes, replace_bytes
+
+Place = Annotated[str, typer.Argument(help="A job folder, a model, or a store (.zarr, .npz).")]
+
+
+def report(
+    place: Place,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")] = Path("report.html"),
+    json: Json = False,
+) -> None:
+    """Write the HTML report of a job, or of a stored partition."""
+    with errors(json):
+        url = address(place)
+        content = read_bytes(join(url, "report.html"))
+        if content is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            replace_bytes(str(out.absolute()), content)
+        else:
+            inner = join(url, "masses.zarr")
+            write_report(out, CredalPartition.load(inner if exists(inner) else url), title=place)
+        show({"report": str(out.absolute())}) if json else say(f"look at: {out}")
+
+
+def inspect(place: Place, json: Json = False) -> None:
+    """Say what a folder or a store holds, and whether it is whole."""
+    with errors(json):
+        found = _inspected(address(place))
+        show(found) if json else facts(found)
+
+
+def _inspected(url: str) -> dict[str, Any]:
+    if not exists(url):
+        raise StoreNotFoundError(f"There is nothing at {url}.")
+    if exists(join(url, "manifest.json")):
+        return _job(JobFolder.open(url))
+    if exists(join(url, "model.json")):
+        model = json_format.loads(read_bytes(join(url, "model.json")) or b"{}")
+        return {"what": f"model of {model.get('estimator')}", **_masses(join(url, "masses.zarr"))}
+    for reader in (_masses, _data, _pairs):
+        try:
+            return reader(url)
+        except StoreError as error:
+            if "must hold evdist" not in str(error):
+                raise
+    raise StoreError(f"{url} holds nothing that evdist wrote.")
+
+
+def _job(folder: JobFolder) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "what": f"job {folder.id}",
+        "state": str(folder.state),
+        "task": folder.config.task,
+        "algorithm": folder.config.algorithm,
+        "parameters": folder.config.parameters,
+        **{f"stage {name}": f"done in {s.seconds:.2f} s" for name, s in folder.stages.items()},
+    }
+    if folder.error:
+        known["error"] = folder.error
+    if folder.has("metrics.json"):
+        metrics = JobResult(folder).metrics
+        known |= {k: v for k, v in metrics.items() if isinstance(v, int | float) and k != "job"}
+    return known
+
+
+def _masses(url: str) -> dict[str, Any]:
+    partition = CredalPartition.load(url)
+    summary = partition.summary()
+    return {
+        "what": "credal partition",
+        "objects": f"{partition.n_objects:,}",
+        "clusters": partition.n_clusters,
+        "focal sets": ", ".join(partition.focal_sets.names[:12]),
+        "sure": f"{summary.n_sure:,}",
+        "between": f"{summary.n_between:,}",
+        "outliers": f"{summary.n_outliers:,}",
+        "nonspecificity": f"{summary.nonspecificity:.4f}",
+    }
+
+
+def _data(url: str) -> dict[str, Any]:
+    data = Dataset.open(url)
+    return {
+        "what": "data set",
+        "objects": f"{data.n:,}",
+        "columns": data.d if data.columns is None else ", ".join(data.columns[:12]),
+        "classes": "none" if data.classes is None else len(data.classes),
+        "fingerprint": data.fingerprint[:16],
+    }
+
+
+def _pairs(url: str) -> dict[str, Any]:
+    store = PairStore.open(url)
+    return {
+        "what": "pair store",
+        "objects": f"{store.graph.n:,}",
+        "pairs per object": store.graph.k,
+        "colours": store.graph.colours,
+        "metric": store.metric,
+        "seed": store.seed,
+    }
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
+        "demo"
+    ),
+) -> None:
+    """Cluster a real data set that comes along; writes a report and a figure."""
+    demonstration.main(["--out", str(out)])
+
+
+def doctor(
+    storage: Storage = None,
+    api_url: ApiUrl = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    json: Json = False,
+) -> None:
+    """Check versions, storage rights, and that servers answer."""
+    with errors(json):
+        checks = examine(storage, api_url, scheduler)
+        if json:
+            show([vars(check) for check in checks])
+        else:
+            table(["", "what", "found"], [_row(check) for check in checks])
+        bad = [check.what for check in checks if not check.good]
+        if bad:
+            raise JobError(f"Not in order: {', '.join(bad)}.")
+        raise typer.Exit(int(Exit.OK))
+
+
+def _row(check: Check) -> list[str]:
+    return ["ok" if check.good else "!!", check.what, check.found]

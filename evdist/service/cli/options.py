@@ -1,0 +1,62 @@
+"""Options that several commands share, and parameters of the form NAME=VALUE."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evdist.service.config import ALGORITHMS, ConfigError
+
+__all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage", "parsed"]
+
+_NAMES = "; ".join(f"{entry.name}: {entry.summary}" for entry in ALGORITHMS.values())
+
+Out = Annotated[
+    str,
+    typer.Option("--out", "-o", help="Job folder: a path or any fsspec URL.", show_default=False),
+]
+Algorithm = Annotated[str, typer.Option("--algorithm", "-a", help=_NAMES)]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", "-s", metavar="NAME=VALUE", help="A parameter of the algorithm; may be repeated."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer with JSON on the standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        envvar="EVDIST_STORAGE", help="Where data and jobs are kept; ~/.evdist by default."
+    ),
+]
+ApiUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="EVDIST_API_URL",
+        help="Of a Prefect server; without one, jobs run in the background of this machine.",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", help="A .json, .yaml or .toml job; options given here replace its keys."
+    ),
+]
+
+
+def parsed(pairs: list[str] | None) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value is JSON where it can be read as such, else text."""
+    values: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--set needs NAME=VALUE, such as --set d0=0.5, got {pair!r}.")
+        try:
+            values[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            values[name] = text
+    return values

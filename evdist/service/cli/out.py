@@ -1,0 +1,95 @@
+"""How the command line speaks: to people, to machines (--json), and by exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evdist.service.config import ConfigError
+from evdist.service.jobs import JobCancelled, JobError
+from evdist.service.jobs.pipeline import sentence
+
+__all__ = ["Exit", "errors", "facts", "note", "say", "show", "table"]
+
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Exit(IntEnum):
+    """Exit codes; 2 is also that of a wrong option."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_THERE = 3
+    NOT_DONE = 4
+    STOPPED = 130
+
+
+@contextmanager
+def errors(as_json: bool = False) -> Iterator[None]:
+    """A user's mistake is one sentence and an exit code, never a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _fail("Stopped. The same command goes on where it was.", Exit.STOPPED, as_json)
+    except JobCancelled as error:
+        _fail(f"{error} The same command goes on where it was.", Exit.STOPPED, as_json)
+    except ConfigError as error:
+        _fail(str(error), Exit.USAGE, as_json)
+    except (JobError, OSError, ValueError) as error:
+        why = error.__cause__ if isinstance(error, JobError) else error
+        gone = isinstance(why, FileNotFoundError)
+        _fail(sentence(error), Exit.NOT_THERE if gone else Exit.FAILED, as_json)
+
+
+def _fail(said: str, code: Exit, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"error": said, "exit_code": int(code)}) + "\n")
+    else:
+        _err.print(f"evdist: {said}", markup=False)
+    raise typer.Exit(int(code))
+
+
+def say(text: str = "") -> None:
+    """A line for people, on the standard output."""
+    _out.print(text, markup=False)
+
+
+def note(text: str) -> None:
+    """A line beside the answer, on the error output."""
+    _err.print(text, markup=False)
+
+
+def show(values: Any) -> None:
+    """The answer for a machine: one JSON document."""
+    sys.stdout.write(json.dumps(values, indent=1, default=str) + "\n")
+
+
+def table(columns: list[str], rows: list[list[Any]]) -> None:
+    """A table for people."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*[str(value) for value in row])
+    _out.print(drawn)
+
+
+def facts(values: Mapping[str, Any]) -> None:
+    """Names and values, one pair a line."""
+    width = max((len(name) for name in values), default=0)
+    for name, value in values.items():
+        say(
+            f"{name:<{width}}  {value:.6g}"
+            if isinstance(value, float)
+            else f"{name:<{width}}  {value}"
+        )

@@ -1,0 +1,115 @@
+"""Jobs in the background of this machine: one process each, which outlives whoever started it.
+
+``python -m evdist.service.client.background`` runs the job whose folder stands in its input. It
+loads while the client still sends the data, and ends when the client ends without a job for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from evdist.service.config import ConfigError
+from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobState, run
+from evdist.service.jobs.watch import LOG_FORMAT
+
+__all__ = ["Background", "main"]
+
+#: Seconds until a new process must have taken the job.
+_PATIENCE = 60.0
+#: Processes that were started from here.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+class Background:
+    """Runs each job in a process of its own."""
+
+    def __init__(self) -> None:
+        self._waiting: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """A process loads while a job is made ready for it; without a job it ends."""
+        self._waiting = _new_process()
+        try:
+            yield
+        finally:
+            if self._waiting is not None:
+                _give(self._waiting, "")
+                self._waiting = None
+
+    def start(self, folder: JobFolder) -> None:
+        """Begin or go on; returns when the process has taken the job."""
+        process = self._waiting or _new_process()
+        self._waiting = None
+        _give(process, folder.url)
+        late = time.monotonic() + _PATIENCE
+        while time.monotonic() < late:
+            now = JobFolder.open(folder.url)
+            ended = now.state not in (JobState.QUEUED, JobState.RUNNING)
+            if now.is_alive() or (ended and process.poll() is not None):
+                return
+            if process.poll() is not None:
+                raise JobError(f"The process of job {folder.id} ended before it began to work.")
+            time.sleep(0.02)
+        raise JobError(f"The process of job {folder.id} did not begin within {_PATIENCE:.0f} s.")
+
+    def state(self, folder: JobFolder) -> JobState:
+        """A job that says it runs while nobody holds it was killed."""
+        if folder.state is JobState.RUNNING and not folder.is_alive():
+            return JobState.STOPPED
+        if folder.state is JobState.QUEUED and time.time() - folder.created > _PATIENCE:
+            return JobState.STOPPED  # whoever submitted it was killed before it could start it
+        return folder.state
+
+    def logs(self, folder: JobFolder) -> str:
+        return folder.log()
+
+    def cancel(self, folder: JobFolder) -> None:
+        folder.ask_to_cancel()
+
+
+def _new_process() -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C, or the end of this process, does not reach it.
+    return subprocess.Popen(
+        [sys.executable, "-m", "evdist.service.client.background"], stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def _give(process: subprocess.Popen[bytes], url: str) -> None:
+    """Tell a process its job; none if `url` is empty."""
+    _forget_ended()
+    _started.append(process)
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as line:  # one that has died is found out later
+        line.write(url.encode())
+
+
+@atexit.register  # Python would take those that nobody has asked after for running ones
+def _forget_ended() -> None:
+    """Processes outlive the client; those that have ended are not left over as zombies."""
+    _started[:] = [one for one in _started if one.poll() is None]
+
+
+def main() -> int:
+    """Entry point of ``python -m evdist.service.client.background``."""
+    url = sys.stdin.read()
+    if not url:
+        return 0  # the client had no job after all
+    folder = JobFolder.open(url)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT.format(job=folder.id))
+    try:
+        run(folder.config.model_copy(update={"folder": folder.url}))
+    except (JobError, JobCancelled, ConfigError):
+        return 1  # the manifest says why
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

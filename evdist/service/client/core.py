@@ -1,0 +1,220 @@
+"""The client: data in, jobs out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evdist.data.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
+from evdist.engine.progress import Progress
+from evdist.progress import ProgressBar
+from evdist.service.client.background import Background
+from evdist.service.client.job import Backend, Job
+from evdist.service.config import JobConfig
+from evdist.service.jobs import JobFolder, JobState
+from evdist.stores.encoding import StoreError
+from evdist.stores.paths import Url, address, children, join
+
+__all__ = ["Client"]
+
+
+class Client:
+    """Submits jobs and finds them again.
+
+    Parameters
+    ----------
+    storage : path or fsspec URL, default=None
+        Where data and jobs are kept; EVDIST_STORAGE, or the folder .evdist in your home. With a
+        Prefect server all workers must reach it.
+    api_url : str, default=None
+        Of a Prefect server, e.g. "http://host:4200/api"; EVDIST_API_URL otherwise. Without one,
+        jobs run embedded: in the background of this machine, by the same code, in the same
+        folders.
+    deployment : str
+        FLOW/DEPLOYMENT that runs the jobs.
+
+    Examples
+    --------
+    >>> from evdist import Client
+    >>> client = Client()  # embedded
+    >>> job = client.submit("flowers.csv", n_clusters=3)  # doctest: +SKIP
+    >>> job.wait().result().labels()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        storage: Url | None = None,
+        api_url: str | None = None,
+        *,
+        deployment: str = "cluster/evdist",
+    ):
+        home = os.environ.get("EVDIST_STORAGE") or str(Path.home() / ".evdist")
+        self.storage = address(storage if storage is not None else home)
+        self.api_url = api_url or os.environ.get("EVDIST_API_URL") or None
+        self.deployment = deployment
+        self._backend: Backend = Background()
+        if self.api_url is not None:
+            # Two seconds of import that an embedded client does not pay.
+            remote = import_module("evdist.service.client.deployment")
+            self._backend = remote.Deployment(self.api_url, deployment)
+
+    # ------------------------------------------------------------------ submitting
+    def submit(
+        self,
+        X: Any,
+        algorithm: str = "evclus",
+        *,
+        scale: Literal["standard", "robust"] | None = None,
+        columns: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        label: str | None = None,
+        weight: str | None = None,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+        cluster: dict[str, Any] | None = None,
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        bar: bool = False,
+        **parameters: Any,
+    ) -> Job:
+        """Upload data, unless they are there, and start a job, unless it is there.
+
+        Parameters
+        ----------
+        X : array, data frame, Dask or zarr array, path or URL of a file, or a Dataset
+        algorithm : str
+        scale, columns, drop, label, weight
+            See `evdist.service.config.Data`.
+        must_link, cannot_link : (p, 2) arrays of object numbers
+        cluster : dict, optional
+            See `evdist.service.config.Cluster`.
+        title, tags
+            Of the report, and of the job.
+        bar : bool
+            Show the upload.
+        **parameters
+            Of the algorithm: n_clusters=10, ...
+        """
+        values: dict[str, Any] = {
+            "folder": join(self.storage, "jobs/new"),
+            "data": {"url": "to be uploaded", "scale": scale},
+            "algorithm": algorithm,
+            "parameters": parameters,
+            "links": {"must": _pairs(must_link), "cannot": _pairs(cannot_link)},
+            "cluster": cluster or {},
+            "title": title,
+            "tags": list(tags),
+        }
+        names = None if columns is None else tuple(columns)
+        kept: dict[str, Any] = {
+            "columns": names,
+            "label": label,
+            "weight": weight,
+            "drop": tuple(drop),
+        }
+        with self._backend.preparing():
+            # Mistakes are told before anything is sent.
+            JobConfig.of(**values)
+            values["data"]["url"] = self.upload(X, **kept, bar=bar).url
+            return self.submit_config(JobConfig.of(**values))
+
+    def predict(self, model: Job | str, X: Any, *, columns: Sequence[str] | None = None) -> Job:
+        """Place new objects by the model of a finished job; a job of its own."""
+        return self._with_model("predict", model, X, columns)
+
+    def append(self, model: Job | str, X: Any, *, columns: Sequence[str] | None = None) -> Job:
+        """Add new objects to the partition of a finished job; a job of its own."""
+        return self._with_model("append", model, X, columns)
+
+    def _with_model(
+        self, task: str, model: Job | str, X: Any, columns: Sequence[str] | None
+    ) -> Job:
+        data = self.upload(X, columns=None if columns is None else tuple(columns))
+        url = model.url if isinstance(model, Job) else address(model)
+        folder = join(self.storage, "jobs/new")
+        return self.submit_config(
+            JobConfig.of(task=task, folder=folder, model=url, data={"url": data.url})
+        )
+
+    def submit_config(self, config: JobConfig) -> Job:
+        """Start a job as it is configured, in a folder of this storage named after its content."""
+        kind = config.algorithm if config.task == "cluster" else config.task
+        url = join(self.storage, f"jobs/{kind}-{config.fingerprint[:12]}")
+        folder = JobFolder.create(config.model_copy(update={"folder": url}))
+        job = Job(folder.url, self._backend)
+        if folder.state is JobState.QUEUED:
+            self._backend.start(folder)
+        else:
+            job.resume()
+        return job
+
+    def upload(
+        self,
+        X: Any,
+        *,
+        columns: tuple[str, ...] | None = None,
+        label: str | None = None,
+        weight: str | None = None,
+        drop: tuple[str, ...] = (),
+        bar: bool = False,
+    ) -> Dataset:
+        """Put data into the storage, piece by piece, under the fingerprint of their content.
+
+        What is there already is not sent again; an upload that was cut off goes on.
+        """
+        if isinstance(X, Dataset):
+            return X
+        if isinstance(X, str | Path) and is_dataset(X):
+            return Dataset.open(X)
+        table = Table(X, columns, label, weight, drop)
+        show = ProgressBar() if bar else None
+        try:
+            contents = read_contents(table)
+
+            def tell(n: int) -> None:
+                if show is not None:
+                    show(Progress("upload", n, contents.n, unit="row"))
+
+            url = join(self.storage, f"data/{contents.fingerprint[:32]}.zarr")
+            return write_dataset(table, url, contents, tell)
+        finally:
+            if show is not None:
+                show.close()
+
+    # ------------------------------------------------------------------ finding
+    def job(self, name: str) -> Job:
+        """The job of that id, or with that folder."""
+        url = name if "/" in name else join(self.storage, f"jobs/{name}")
+        return Job(JobFolder.open(url).url, self._backend)
+
+    def jobs(self) -> list[Job]:
+        """All jobs of the storage, the newest first."""
+        found = []
+        for name in children(join(self.storage, "jobs")):
+            try:
+                folder = JobFolder.open(join(self.storage, f"jobs/{name}"))
+            except (StoreError, NotADirectoryError):
+                continue  # something else, or half written
+            found.append((folder.created, folder.url))
+        return [Job(url, self._backend) for _, url in sorted(found, reverse=True)]
+
+    def __repr__(self) -> str:
+        how = f"Prefect at {self.api_url}" if self.api_url else "embedded"
+        return f"<Client: {how}, storage {self.storage}>"
+
+
+def _pairs(links: ArrayLike | None) -> list[list[int]]:
+    if links is None:
+        return []
+    table = np.asarray(links)
+    if table.size == 0:
+        return []
+    if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
+        raise ValueError(f"Links must be pairs of object numbers, (p, 2), got {table.shape}.")
+    return table.tolist()

@@ -1,0 +1,200 @@
+"""Jobs through Prefect: a deployment runs them, its flow runs tell how they are."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags, LogFilter
+from prefect.client.schemas.filters import LogFilterFlowRunId as ByFlowRun
+from prefect.client.schemas.sorting import FlowRunSort, LogSort
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from prefect.states import Cancelling, Crashed
+
+from evdist.service.jobs import JobError, JobFolder, JobState
+
+__all__ = ["Deployment"]
+
+#: States of a flow run that is not over, in words of ours.
+_STATES = {
+    "SCHEDULED": JobState.QUEUED,
+    "PENDING": JobState.QUEUED,
+    "PAUSED": JobState.QUEUED,
+    "RUNNING": JobState.RUNNING,
+    "CANCELLING": JobState.RUNNING,
+}
+#: A run writes news every two seconds; without any for so long it is taken for dead.
+LOST_SECONDS = 60.0
+#: With news no older than this it runs: the server need not be asked, several times a second.
+FRESH_SECONDS = 6.0
+_LOG_LINES = 200  # the server gives no more at once
+
+
+class Deployment:
+    """Runs jobs as flow runs of one deployment.
+
+    Parameters
+    ----------
+    api_url : str
+        Of the Prefect server, e.g. "http://127.0.0.1:4200/api".
+    name : str
+        FLOW/DEPLOYMENT.
+    auth : str, optional
+        "user:password" where the server wants one; PREFECT_API_AUTH_STRING otherwise.
+    """
+
+    def __init__(self, api_url: str, name: str = "cluster/evdist", auth: str | None = None):
+        self.api_url = api_url
+        self.name = name
+        self._auth = auth if auth is not None else os.environ.get("PREFECT_API_AUTH_STRING")
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Nothing to prepare: a worker is there."""
+        yield
+
+    def start(self, folder: JobFolder) -> None:
+        """Queue a flow run; the same job is not queued twice while one is under way."""
+        config = folder.config.model_copy(update={"folder": folder.url})
+        with self._client() as client:
+            try:
+                deployment = client.read_deployment_by_name(self.name)
+            except ObjectNotFound as error:
+                raise JobError(
+                    f"There is no deployment {self.name!r} at {self.api_url}. Deploy the flows "
+                    "(see flows/README.md), or name another deployment."
+                ) from error
+            runs = self._runs(client, folder)
+            if runs and runs[0].state is not None and not runs[0].state.is_final():
+                if not _is_lost(runs[0], folder):
+                    return  # under way, or about to be
+                client.set_flow_run_state(runs[0].id, Crashed(), force=True)
+            tries = len(runs)
+            try:
+                client.create_flow_run_from_deployment(
+                    deployment.id,
+                    name=f"{folder.id}-{tries + 1}",
+                    parameters={"config": config.model_dump(mode="json", exclude_none=True)},
+                    # Two clients that submit the same at once get one flow run.
+                    idempotency_key=f"{folder.id}-{tries}",
+                    tags=[_tag(folder), *config.tags],
+                )
+            except PrefectHTTPStatusError as error:
+                raise JobError(f"Prefect refused the job: {_said(error)}") from error
+
+    def state(self, folder: JobFolder) -> JobState:
+        """As the folder says when it is finished or has fresh news; else as the last flow run."""
+        if folder.state is JobState.DONE:
+            return JobState.DONE
+        if folder.state is JobState.RUNNING and abs(_age(folder)) < FRESH_SECONDS:
+            return JobState.RUNNING
+        with self._client() as client:
+            runs = self._runs(client, folder)
+        if not runs or runs[0].state is None:
+            return folder.state
+        state = runs[0].state
+        if not state.is_final():
+            if _is_lost(runs[0], folder):
+                return JobState.STOPPED
+            return _STATES.get(state.type.value, folder.state)
+        # The flow is over; the folder knows better why. One that still says it runs was killed.
+        told = JobFolder.open(folder.url).state
+        if told in (JobState.FAILED, JobState.CANCELLED, JobState.DONE):
+            return told
+        return JobState.CANCELLED if state.is_cancelled() else JobState.STOPPED
+
+    def logs(self, folder: JobFolder) -> str:
+        """What the flow runs have logged, oldest first."""
+        lines = []
+        with self._client() as client:
+            for one in reversed(self._runs(client, folder)):
+                offset = 0
+                while True:
+                    found = client.read_logs(
+                        LogFilter(flow_run_id=ByFlowRun(any_=[one.id])),
+                        limit=_LOG_LINES,
+                        offset=offset,
+                        sort=LogSort.TIMESTAMP_ASC,
+                    )
+                    lines += [f"{log.timestamp:%Y-%m-%d %H:%M:%S} {log.message}" for log in found]
+                    offset += len(found)
+                    if len(found) < _LOG_LINES:
+                        break
+        return "\n".join([*lines, ""]) if lines else folder.log()
+
+    def cancel(self, folder: JobFolder) -> None:
+        """Ask the run itself, which stops at once, and Prefect, which ends its process."""
+        folder.ask_to_cancel()
+        with self._client() as client:
+            for one in self._runs(client, folder):
+                if one.state is not None and not one.state.is_final():
+                    client.set_flow_run_state(one.id, Cancelling())
+
+    # ------------------------------------------------------------------ the server
+    def _client(self) -> Any:
+        return _Connected(self.api_url, self._auth)
+
+    def _runs(self, client: SyncPrefectClient, folder: JobFolder) -> list[Any]:
+        """Flow runs of a job, the latest first."""
+        return client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(tags=FlowRunFilterTags(all_=[_tag(folder)])),
+            sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+        )
+
+
+class _Connected:
+    """A client of one server, whatever the user's own settings say."""
+
+    def __init__(self, api_url: str, auth: str | None):
+        updates: dict[Any, Any] = {PREFECT_API_URL: api_url}
+        if auth:
+            updates[PREFECT_API_AUTH_STRING] = auth
+        self._settings = temporary_settings(updates)
+        self._api_url = api_url
+
+    def __enter__(self) -> SyncPrefectClient:
+        self._settings.__enter__()
+        try:
+            self._client = get_client(sync_client=True)
+            self._client.__enter__()
+            away = self._client.api_healthcheck()
+            if away is not None:
+                self._client.__exit__(None, None, None)
+                raise away
+        except Exception as error:
+            self._settings.__exit__(None, None, None)
+            raise JobError(f"No Prefect server answers at {self._api_url}: {error}") from error
+        return self._client
+
+    def __exit__(self, *error: Any) -> None:
+        self._client.__exit__(*error)
+        self._settings.__exit__(*error)
+
+
+def _is_lost(run: Any, folder: JobFolder) -> bool:
+    """Whether a run says it works but gives no sign of life: its process and its worker died."""
+    if run.state.type.value not in ("RUNNING", "CANCELLING"):
+        return False
+    began = run.start_time.timestamp() if run.start_time else time.time()
+    return min(_age(folder), time.time() - began) > LOST_SECONDS
+
+
+def _age(folder: JobFolder) -> float:
+    """Seconds since the last news of a run, by its own clock."""
+    return time.time() - (folder.progress() or {}).get("updated", 0.0)
+
+
+def _tag(folder: JobFolder) -> str:
+    return f"evdist-job:{folder.id}"
+
+
+def _said(error: PrefectHTTPStatusError) -> str:
+    try:
+        return str(error.response.json().get("detail", error))
+    except ValueError:
+        return str(error)

@@ -1,0 +1,190 @@
+"""A submitted job, as the person who submitted it sees it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from evdist.engine.progress import Progress
+from evdist.partition import CredalPartition
+from evdist.progress import ProgressBar
+from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
+from evdist.stores.paths import read_bytes, replace_bytes
+
+__all__ = ["Backend", "Job"]
+
+#: Seconds between looks at a job that is being waited for.
+_LOOK = 0.2
+_OVER = (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.STOPPED)
+
+
+class Backend(Protocol):
+    """Who runs the jobs."""
+
+    def preparing(self) -> AbstractContextManager[None]: ...
+
+    def start(self, folder: JobFolder) -> None: ...
+
+    def state(self, folder: JobFolder) -> JobState: ...
+
+    def logs(self, folder: JobFolder) -> str: ...
+
+    def cancel(self, folder: JobFolder) -> None: ...
+
+
+class Job:
+    """One job. Everything about it lies in its folder; this object only looks there.
+
+    Parameters
+    ----------
+    url : str
+        The job folder.
+    backend : Backend
+        Who runs it.
+    """
+
+    def __init__(self, url: str, backend: Backend):
+        self.url = url
+        self._backend = backend
+
+    @property
+    def folder(self) -> JobFolder:
+        """The folder as it is now."""
+        return JobFolder.open(self.url)
+
+    @property
+    def id(self) -> str:
+        return self.folder.id
+
+    @property
+    def status(self) -> JobState:
+        """queued, running, done, failed, cancelled, or stopped (killed; `resume` goes on)."""
+        return self._backend.state(self.folder)
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed, in a sentence."""
+        return self.folder.error
+
+    @property
+    def progress(self) -> Progress | None:
+        """The last news; None before any."""
+        return _news(self.folder.progress())
+
+    def wait(
+        self,
+        timeout: float | None = None,
+        *,
+        bar: bool | Callable[[Progress], None] = True,
+        restarts: int = 2,
+    ) -> Job:
+        """Wait until the job is over, with a progress bar; a failed one is a JobError.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; then a TimeoutError. The job itself goes on.
+        bar : bool or callable
+            A bar in the terminal or notebook, none, or a function that hears every Progress.
+        restarts : int
+            How often a job whose process was killed is started again.
+        """
+        late = math.inf if timeout is None else time.monotonic() + timeout
+        show: Any = (ProgressBar() if bar else None) if isinstance(bar, bool) else bar
+        seen = None
+        try:
+            while (state := self.status) not in _OVER or (
+                state is JobState.STOPPED and restarts > 0
+            ):
+                if state is JobState.STOPPED:
+                    restarts -= 1
+                    self.resume()
+                news = self.progress
+                if show is not None and news is not None and news != seen:
+                    seen = news
+                    show(news)
+                if time.monotonic() > late:
+                    raise TimeoutError(f"Job {self.id} is {state} after {timeout:g} s.")
+                time.sleep(_LOOK)
+            last = self.progress
+            if show is not None and last is not None and last != seen:
+                show(last)
+        finally:
+            if hasattr(show, "close"):
+                show.close()
+        if state is JobState.CANCELLED:
+            raise JobCancelled(f"Job {self.id} was cancelled.")
+        if state is not JobState.DONE:
+            why = self.error or "its process was killed again and again"
+            raise JobError(f"Job {self.id} {state}: {why}")
+        return self
+
+    def resume(self) -> Job:
+        """Go on with a job that is over but not done; what was done is not done again."""
+        if self.status in (JobState.FAILED, JobState.CANCELLED, JobState.STOPPED, JobState.QUEUED):
+            folder = self.folder
+            folder.forget_cancel()
+            self._backend.start(folder)
+        return self
+
+    def cancel(self) -> Job:
+        """Ask the job to stop; it can be resumed. One that is over stays as it is."""
+        if self.status not in _OVER:
+            self._backend.cancel(self.folder)
+        return self
+
+    def logs(self) -> str:
+        """What the job has said, one line each."""
+        return self._backend.logs(self.folder)
+
+    # ------------------------------------------------------------------ the answer
+    def result(self) -> CredalPartition:
+        """The credal partition; its masses are read when they are needed."""
+        return self._done().partition
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What metrics.json says."""
+        return self._done().metrics
+
+    def model(self) -> Any:
+        """The fitted estimator: it predicts new objects."""
+        return self._done().model()
+
+    def report(self, path: str | Path | None = None) -> Path | str:
+        """Address of the HTML report; with `path`, a copy there."""
+        return self._done().report if path is None else self.copy("report.html", path)
+
+    def copy(self, name: str, path: str | Path) -> Path:
+        """A copy of one file of the job folder."""
+        content = read_bytes(self._done().folder.path(name))
+        if content is None:
+            raise JobError(f"Job {self.id} has no {name}.")
+        target = Path(path).absolute()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_bytes(str(target), content)
+        return target
+
+    def _done(self) -> JobResult:
+        folder = self.folder
+        if folder.state is not JobState.DONE:
+            raise JobError(f"Job {folder.id} is {self.status}, not done. Wait for it: job.wait().")
+        return JobResult(folder)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id}: {self.status}, {self.url}>"
+
+
+def _news(found: dict[str, Any] | None) -> Progress | None:
+    if found is None or "sweep" not in found:
+        return None
+    known = {field.name for field in fields(Progress)}
+    values: dict[str, Any] = {
+        name: math.nan if value is None else value for name, value in found.items() if name in known
+    }
+    return Progress(**values)

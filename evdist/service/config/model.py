@@ -1,0 +1,233 @@
+"""The configuration of a job: a version, a task, and what that task needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from evdist.service.config.algorithms import algorithm, check_parameters
+from evdist.service.config.errors import ConfigError, sentences
+from evdist.service.config.plain import plain
+from evdist.service.config.signatures import of_function
+from evdist.stores.fingerprints import fingerprint
+
+__all__ = ["Cluster", "Data", "JobConfig", "Links"]
+
+Task = Literal["cluster", "predict", "append", "select", "combine"]
+Text = Annotated[str, Field(min_length=1)]
+Link = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False)
+
+
+class Links(_Part):
+    """Pairs of objects known to be in one cluster, or in different ones."""
+
+    must: list[Link] = []
+    cannot: list[Link] = []
+    url: Text | None = Field(
+        default=None,
+        description="a CSV or Parquet table with columns i, j, link ('must' or 'cannot')",
+    )
+
+
+class Data(_Part):
+    """Where the objects are, and how they are read."""
+
+    url: Text = Field(description="path or URL of a .csv, .parquet, .npy or .zarr file")
+    columns: list[Text] | None = Field(
+        default=None, description="columns to use; all others are left out"
+    )
+    drop: list[Text] = Field(default=[], description="columns to leave out")
+    label: Text | None = Field(
+        default=None, description="column of known classes, used for scores only"
+    )
+    weight: Text | None = Field(
+        default=None, description="column of positive weights of the objects"
+    )
+    scale: Literal["standard", "robust"] | None = Field(
+        default=None, description="divide each column by its spread after taking away its centre"
+    )
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        if self.columns is not None and self.drop:
+            raise ValueError("Say which columns to use (data.columns) or to leave out (data.drop).")
+        return self
+
+
+class Cluster(_Part):
+    """Where the work runs."""
+
+    kind: Literal["threads", "processes", "scheduler"] = Field(
+        default="threads",
+        description="threads of one process; Dask worker processes on this machine; a Dask "
+        "scheduler that runs already",
+    )
+    address: Text | None = Field(default=None, description="of the scheduler, e.g. tls://host:8786")
+    n_workers: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    threads: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
+        default=None, description="threads of a process; all cores by default"
+    )
+    tls_ca: Text | None = None
+    tls_cert: Text | None = None
+    tls_key: Text | None = None
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Self:
+        if (self.kind == "scheduler") != (self.address is not None):
+            raise ValueError("cluster.address belongs to cluster.kind 'scheduler': give both.")
+        tls = [self.tls_ca, self.tls_cert, self.tls_key]
+        if any(tls) and not all(tls):
+            raise ValueError("cluster.tls_ca, tls_cert and tls_key belong together: give all.")
+        if self.kind != "processes" and self.n_workers is not None:
+            raise ValueError("cluster.n_workers belongs to cluster.kind 'processes'.")
+        return self
+
+
+class JobConfig(_Part):
+    """All that a job is; the same configuration gives the same bits.
+
+    Examples
+    --------
+    >>> from evdist import JobConfig
+    >>> job = JobConfig.of(data={"url": "flowers.csv", "scale": "standard"},
+    ...                    parameters={"n_clusters": 3}, folder="jobs/flowers")
+    >>> job.algorithm
+    'evclus'
+    """
+
+    version: Literal[1] = 1
+    task: Task = "cluster"
+    folder: Text = Field(description="job folder: a path or any fsspec URL")
+    data: Data | None = None
+    algorithm: Text = "evclus"
+    parameters: dict[str, Any] = Field(default={}, description="of the algorithm")
+    links: Links = Links()
+    model: Text | None = Field(
+        default=None, description="predict, append: folder of a finished job"
+    )
+    start: Text | None = Field(
+        default=None,
+        description="cluster: folder of a finished job whose masses the fit starts from",
+    )
+    candidates: list[Annotated[int, Field(ge=1)]] | None = Field(
+        default=None, description="select: numbers of clusters to try"
+    )
+    inputs: list[Text] | None = Field(
+        default=None, description="combine: folders or stores of masses"
+    )
+    cluster: Cluster = Cluster()
+    title: Text | None = Field(default=None, description="of the report")
+    tags: list[Text] = []
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | None = None, /, **keys: Any) -> JobConfig:
+        """A configuration, or a ConfigError that tells every mistake in a sentence.
+
+        The values come as a mapping, as keys, or both; then the keys win.
+        """
+        try:
+            return cls.model_validate(plain({**(values or {}), **keys}))
+        except ValidationError as error:
+            raise ConfigError(sentences(error, _KEYS)) from error
+
+    @model_validator(mode="after")
+    def _task_has_what_it_needs(self) -> Self:
+        needs, knows = _TASKS[self.task]
+        for key in needs:
+            if getattr(self, key) is None:
+                raise ValueError(f"Task {self.task!r} needs the key {key!r}.")
+        for key in ("data", "model", "start", "candidates", "inputs"):
+            if getattr(self, key) is not None and key not in (*needs, *knows):
+                raise ValueError(
+                    f"Task {self.task!r} has no use for the key {key!r}; leave it out."
+                )
+        if self.task in ("cluster", "select"):
+            self._check_algorithm()
+        elif self.task == "combine":
+            self._check_combine()
+        elif self.parameters:
+            raise ValueError(
+                f"Task {self.task!r} takes its parameters from the model; leave them out."
+            )
+        return self
+
+    def _check_combine(self) -> None:
+        function = import_module("evdist.combine").combine
+        check_parameters(
+            "combine", of_function(function), self.parameters, own=frozenset({"partitions"})
+        )
+        if "n_clusters" not in self.parameters:
+            raise ValueError("parameters.n_clusters is missing: say how many clusters to make.")
+
+    def _check_algorithm(self) -> None:
+        chosen = algorithm(self.algorithm)
+        chosen.check(self.parameters)
+        if self.task == "select" and "n_clusters" in self.parameters:
+            raise ValueError(
+                "Task 'select' takes the numbers of clusters from 'candidates'; leave out "
+                "parameters.n_clusters."
+            )
+        if self.task == "cluster" and "n_clusters" not in self.parameters:
+            needed = chosen.parameters.get("n_clusters", 0)
+            if needed is not None and chosen.takes("n_clusters"):
+                raise ValueError(
+                    "parameters.n_clusters is missing: say how many clusters to look for, or let "
+                    "the task 'select' find out."
+                )
+        if (self.links.must or self.links.cannot or self.links.url) and not chosen.fit_takes(
+            "must_link"
+        ):
+            raise ValueError(f"{self.algorithm} takes no links; leave them out.")
+        assert self.data is not None
+        if self.data.weight is not None and not chosen.fit_takes("sample_weight"):
+            raise ValueError(f"{self.algorithm} takes no weights; leave out data.weight.")
+        if self.start is not None and (not chosen.takes("init") or "init" in self.parameters):
+            raise ValueError(
+                "start gives the first masses: it needs an algorithm with the parameter init, and "
+                "that parameter left out."
+            )
+        metric = self.parameters.get("metric")
+        if self.data.scale is not None and metric in ("precomputed", "pairs"):
+            raise ValueError(f"data.scale is for attributes; with metric {metric!r} leave it out.")
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all that decides the answer: not the folder, the machine or the title."""
+        decisive = self.model_dump(
+            mode="json", exclude={"folder", "cluster", "title", "tags"}, exclude_none=True
+        )
+        return fingerprint(decisive)
+
+    def to_json(self) -> str:
+        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1)
+
+
+#: Task -> (keys it needs, keys it also knows).
+_TASKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "cluster": (("data",), ("start",)),
+    "predict": (("data", "model"), ()),
+    "append": (("data", "model"), ()),
+    "select": (("data", "candidates"), ()),
+    "combine": (("inputs",), ()),
+}
+
+_KEYS = {
+    "": list(JobConfig.model_fields),
+    "data": list(Data.model_fields),
+    "cluster": list(Cluster.model_fields),
+    "links": list(Links.model_fields),
+}

@@ -1,0 +1,130 @@
+"""A run and its stages: what every stage has at hand, and when one is entered again.
+
+A stage is entered when it is not in the manifest, or stands there for something else. What a
+stopped one has left behind is used where it can be (data, pairs, checkpoints) and replaced where
+it cannot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from numpy.typing import NDArray
+
+from evdist.data.dataset import Dataset
+from evdist.engine.progress import Progress
+from evdist.partition import CredalPartition, Summary
+from evdist.service.config import JobConfig
+from evdist.service.config.algorithms import Algorithm, algorithm
+from evdist.service.jobs.folder import JobFolder, Stage
+from evdist.service.jobs.scale import Scale
+from evdist.service.jobs.watch import Watch, logger
+from evdist.stores.fingerprints import fingerprint
+
+__all__ = ["Job", "StageWork", "enter_all"]
+
+
+@dataclass
+class Job:
+    """A run: where it writes, what it was asked for, who listens, and how it comes to Dask."""
+
+    folder: JobFolder
+    config: JobConfig
+    watch: Watch
+    connect: Callable[[], Any]
+
+    @cached_property
+    def client(self) -> Any:
+        """The Dask client, None for threads of this process; there once a stage asks for it."""
+        return self.connect()
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return algorithm(self.config.algorithm)
+
+    @property
+    def metric(self) -> Any:
+        """The algorithm's metric, None where it has no such parameter."""
+        return self.config.parameters.get("metric", self.algorithm.parameters.get("metric"))
+
+    @cached_property
+    def data(self) -> Dataset:
+        return Dataset.open(self.folder.stages["load"].outputs["data"])
+
+    @property
+    def scale(self) -> Scale | None:
+        return Scale.of_json(self.folder.stages["validate"].outputs["scale"])
+
+    @cached_property
+    def X(self) -> NDArray:
+        """The rows, on their scale, in memory."""
+        rows = self.data.rows()
+        return rows if self.scale is None else self.scale(rows)
+
+    @cached_property
+    def model(self) -> Any:
+        """The fitted estimator, once it is there: that of this run, or loaded; None without one."""
+        return self.algorithm.cls.load(self.folder.url) if self.folder.has("model.json") else None
+
+    @cached_property
+    def partition(self) -> CredalPartition:
+        """The answer, once it is there: that of this run, or loaded."""
+        return CredalPartition.load(self.folder.path("masses.zarr")).in_memory()
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The answer in numbers."""
+        return self.partition.summary()
+
+    def tell(self, stage: str, done: int = 0, of: int = 0, unit: str = "row") -> None:
+        self.watch(Progress(stage, done, of, unit=unit))
+
+
+@dataclass(frozen=True)
+class StageWork:
+    """A name, and as MODULE:FUNCTION the work, which is loaded when the stage is entered."""
+
+    name: str
+    function: str
+    #: What else than the configuration and the stage before decides it.
+    decided_by: str | None = None
+
+    def work(self, job: Job) -> dict[str, Any]:
+        return _loaded(self.function)(job)
+
+    def depends(self, job: Job) -> Any:
+        return None if self.decided_by is None else _loaded(self.decided_by)(job)
+
+
+def _loaded(name: str) -> Callable[[Job], Any]:
+    module, function = name.split(":")
+    return getattr(import_module(module), function)
+
+
+def enter(job: Job, stage: StageWork, before: str) -> str:
+    """Do a stage unless it is done; the fingerprint of what it was made from."""
+    mark = fingerprint(stage.name, job.config.fingerprint, before, stage.depends(job))
+    done = job.folder.done(stage.name, mark)
+    if done is None:
+        logger.info("%s: begins", stage.name)
+        began = time.perf_counter()
+        outputs = stage.work(job)
+        seconds = time.perf_counter() - began
+        job.folder.finish(stage.name, Stage(mark, outputs, seconds, time.time()))
+        logger.info("%s: done in %.2f s", stage.name, seconds)
+    else:
+        logger.info("%s: was done before", stage.name)
+    content = job.folder.stages[stage.name].outputs.get("content", mark)
+    return str(content)
+
+
+def enter_all(job: Job, stages: Sequence[StageWork]) -> None:
+    """Stage after stage, each made from what the one before has left."""
+    before = ""
+    for stage in stages:
+        before = enter(job, stage, before)

@@ -1,0 +1,145 @@
+"""The stages between the data and the masses: sampling of pairs, and the fit."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from evdist.data.dataset import Dataset
+from evdist.partition import CredalPartition
+from evdist.service.jobs.context import Job
+from evdist.service.jobs.folder import JobFolder
+from evdist.service.jobs.loading import links
+from evdist.service.jobs.models import load_model
+from evdist.service.jobs.watch import logger
+from evdist.stores.paths import children, remove
+
+__all__ = ["estimator", "fit", "fitted", "keep_model", "sample"]
+
+
+def estimator(job: Job) -> Any:
+    """The estimator of the configuration, with what the job sets by itself."""
+    parameters = dict(job.config.parameters)
+    if job.algorithm.takes("random_state"):
+        parameters.setdefault("random_state", 0)  # the same call must give the same bits
+    return job.algorithm.make(
+        parameters,
+        checkpoint=job.folder.url,
+        callbacks=(job.watch,),
+        n_jobs=job.config.cluster.threads,
+    )
+
+
+def first_masses(job: Job) -> CredalPartition:
+    """Masses to start from: those of an earlier job, objects it did not know placed by its model.
+
+    Where the data have grown at their end, the old objects keep their masses; where they have
+    changed in any other way, the model places all of them.
+    """
+    assert job.config.start is not None
+    model, scale = load_model(job.config.start)
+    known = 0
+    old = JobFolder.open(job.config.start).stages.get("load")
+    if old is not None:
+        before = Dataset.open(old.outputs["data"])
+        # Objects appended to the partition since then are not among its data.
+        known = before.n if _same_rows(before, job.data) else 0
+    parts = [np.asarray(model.credal_partition_.mass[:known])]
+    for first, block in job.data.blocks():
+        rows = block[max(known - first, 0) :]
+        if len(rows):
+            parts.append(model.predict_mass(rows if scale is None else scale(rows)))
+    return CredalPartition(np.concatenate(parts), model.credal_partition_.focal_sets)
+
+
+def _same_rows(old: Dataset, new: Dataset) -> bool:
+    """Whether the new data begin with all rows of the old."""
+    if old.n > new.n or old.d != new.d or old.columns != new.columns:
+        return False
+    return all(
+        np.array_equal(block, np.asarray(new.X[first : first + len(block)]))
+        for first, block in old.blocks()
+    )
+
+
+def sample(job: Job) -> dict[str, Any]:
+    """Keep k pairs per object in pairs.zarr, for methods that sample."""
+    model = estimator(job)
+    if not hasattr(model, "sample_pairs"):
+        return {"sampled": False}
+    job.tell("sample")
+    client = {"client": job.client} if job.client is not None else {}
+    model.sample_pairs(job.X, **client)
+    kept = job.folder.has("pairs.zarr")
+    return {"sampled": kept, "files": ["pairs.zarr/zarr.json"] if kept else []}
+
+
+def fit(job: Job) -> dict[str, Any]:
+    """Fit the estimator; the job folder then is the folder of the model, too."""
+    model = estimator(job)
+    if job.config.start is not None:
+        model.set_params(init=first_masses(job))
+    given: dict[str, Any] = links(job)
+    if job.data.weight is not None:
+        given["sample_weight"] = job.data.weight
+    if job.algorithm.fit_takes("client") and job.client is not None:
+        given["client"] = job.client
+    with warnings.catch_warnings(record=True) as heard, _loading("evdist.service.jobs.results"):
+        warnings.simplefilter("always")
+        model.fit(job.X, **given)
+    told = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
+    for sentence in dict.fromkeys(told):
+        logger.warning("%s", sentence)
+    keep_model(job.folder, model)
+    job.model, job.partition = model, model.credal_partition_  # the stages after need not load them
+    return {
+        "warnings": list(dict.fromkeys(told)),
+        "fitted": fitted(model),
+        "files": ["model.json", "masses.zarr/zarr.json"],
+    }
+
+
+@contextmanager
+def _loading(module: str) -> Iterator[None]:
+    """What the next stage needs (matplotlib above all) is loaded while compiled code computes."""
+    thread = threading.Thread(target=import_module, args=(module,), name="evdist-loading")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def keep_model(folder: JobFolder, model: Any) -> None:
+    """Save a model into the job folder, in the place of what a stopped run left of it."""
+    for name in ("model.json", "masses.zarr", *(f"{part}.zarr" for part in model.stores())):
+        if folder.has(name):
+            remove(folder.path(name))
+    model.save_in(folder.url)
+    for name in children(folder.url):
+        if name.startswith("checkpoint-"):
+            remove(folder.path(name))  # the model is whole: what led to it can go
+
+
+def fitted(model: Any) -> dict[str, Any]:
+    """Scores of the fit, for metrics.json and the report."""
+    known = {
+        "objective": "objective_",
+        "iterations": "n_iter_",
+        "converged": "converged_",
+        "d0": "d0_",
+        "bic": "bic_",
+        "covariance_model": "covariance_model_",
+    }
+    found = {name: getattr(model, attribute, None) for name, attribute in known.items()}
+    return {name: _plain(value) for name, value in found.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,280 @@
+"""The job folder: a manifest of finished stages, news for whoever watches, a log.
+
+```
+FOLDER/
+  manifest.json   {"evdist": "job", "version": 1, "id", "config", "created", "stages": {name:
+                  {"fingerprint", "outputs", "seconds", "finished"}}, "state", "error", "seal"}
+  progress.json   the last news of a run: stage, iteration, objective, rows per second, time left
+  job.log         one line per event
+  cancel          there when somebody wants the job to stop
+  ...             what the stages wrote
+```
+The manifest is replaced at one stroke after each stage; a stage counts when it stands there with
+the fingerprint of what it was made from. Everything works on disk and in object storage.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from evdist.service.config import JobConfig
+from evdist.stores.encoding import (
+    StoreError,
+    StoreNotFoundError,
+    check_encoding,
+    check_seal,
+    differences,
+    reading,
+    seal,
+)
+from evdist.stores.paths import Url, address, alone, exists, join, read_bytes, remove, replace_bytes
+
+__all__ = ["JobFolder", "JobState", "Stage"]
+
+KIND, VERSION = "job", 1
+_SEALED = ("evdist", "version", "id", "config", "created", "stages", "state", "error")
+_CURE = "Run the job in a new folder."
+#: News older than this come from a process that is gone, or hangs.
+STALE_SECONDS = 120.0
+#: Seconds until a lock that stays taken is that of a run.
+_LOCK_SECONDS = 0.5
+
+
+class JobState(StrEnum):
+    """Where a job stands. All but RUNNING and QUEUED stay as they are until it is run again."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A finished stage: what it was made from, what it gave, how long it took."""
+
+    fingerprint: str
+    outputs: dict[str, Any]
+    seconds: float
+    finished: float
+
+
+@dataclass
+class _Manifest:
+    id: str
+    config: dict[str, Any]
+    created: float
+    stages: dict[str, Stage] = field(default_factory=dict)
+    state: JobState = JobState.QUEUED
+    error: str | None = None
+
+
+class JobFolder:
+    """A job at a path or URL. Made by :meth:`create` or :meth:`open`; one process runs it."""
+
+    def __init__(self, url: str, manifest: _Manifest):
+        self.url = url
+        self._manifest = manifest
+
+    # ------------------------------------------------------------------ construction
+    @classmethod
+    def create(cls, config: JobConfig) -> JobFolder:
+        """The folder of this configuration: new, or the one there when it is of the same job."""
+        url = address(config.folder)
+        if exists(join(url, "manifest.json")):
+            folder = cls.open(url)
+            if folder.config.fingerprint != config.fingerprint:
+                found = folder.config.model_dump(mode="json", exclude_none=True)
+                wanted = config.model_dump(mode="json", exclude_none=True)
+                for key in ("folder", "cluster", "title", "tags"):
+                    found.pop(key, None), wanted.pop(key, None)
+                raise StoreError(
+                    f"{url} is the folder of another job: {_told(found, wanted)}. Choose another "
+                    "folder, or remove that one."
+                )
+            return folder
+        manifest = _Manifest(
+            f"{config.algorithm if config.task == 'cluster' else config.task}-"
+            f"{config.fingerprint[:12]}",
+            config.model_dump(mode="json", exclude_none=True),
+            time.time(),
+        )
+        os.makedirs(url, exist_ok=True) if "://" not in url else None
+        folder = cls(url, manifest)
+        folder._write()
+        return folder
+
+    @classmethod
+    def open(cls, url: Url) -> JobFolder:
+        """The job there; what is no job, or was changed, is refused."""
+        url = address(url)
+        path = join(url, "manifest.json")
+        content = read_bytes(path)
+        if content is None:
+            raise StoreNotFoundError(f"There is no job at {url}: it has no manifest.json.")
+        with reading(path, _CURE):
+            found = json.loads(content)
+        if not isinstance(found, dict):
+            found = {}
+        check_encoding(path, found, KIND, VERSION)
+        check_seal(path, found, _SEALED, _CURE)
+        stages = {name: Stage(**stage) for name, stage in found["stages"].items()}
+        manifest = _Manifest(
+            found["id"], found["config"], found["created"], stages,
+            JobState(found["state"]), found["error"],
+        )  # fmt: skip
+        return cls(url, manifest)
+
+    # ------------------------------------------------------------------ what is known
+    @property
+    def id(self) -> str:
+        return self._manifest.id
+
+    @property
+    def config(self) -> JobConfig:
+        return JobConfig.of(**self._manifest.config)
+
+    @property
+    def created(self) -> float:
+        return self._manifest.created
+
+    @property
+    def error(self) -> str | None:
+        return self._manifest.error
+
+    @property
+    def stages(self) -> dict[str, Stage]:
+        return dict(self._manifest.stages)
+
+    @property
+    def state(self) -> JobState:
+        """As the manifest says; a run that was killed still says RUNNING (see :meth:`is_alive`)."""
+        return self._manifest.state
+
+    def path(self, name: str) -> str:
+        return join(self.url, name)
+
+    def has(self, name: str) -> bool:
+        return exists(self.path(name))
+
+    # ------------------------------------------------------------------ the run
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from running this job; object storage knows no such lock."""
+        lock = self.path("lock")
+        if not exists(lock):
+            replace_bytes(lock, b"")
+        with ExitStack() as stack:
+            self._take(lock, stack)
+            # Somebody may have run the job between our look at the manifest and now.
+            self._manifest = JobFolder.open(self.url)._manifest
+            yield
+
+    def _take(self, lock: str, stack: ExitStack) -> None:
+        late = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                stack.enter_context(alone(lock))
+                return
+            except BlockingIOError as error:
+                # Whoever only looks whether the job is alive holds the lock for an instant.
+                if time.monotonic() > late:
+                    raise StoreError(
+                        f"Another process is running the job at {self.url}. Wait for it, or "
+                        "cancel it."
+                    ) from error
+                time.sleep(0.05)
+
+    def is_alive(self) -> bool:
+        """Whether some process runs the job now, as far as can be told."""
+        if self.state is not JobState.RUNNING:
+            return False
+        if "://" not in self.url:
+            try:
+                with alone(self.path("lock")):
+                    return False
+            except BlockingIOError:
+                return True
+            except FileNotFoundError:
+                return False
+        news = self.progress()
+        return news is not None and time.time() - news.get("updated", 0.0) < STALE_SECONDS
+
+    def set_state(self, state: JobState, error: str | None = None) -> None:
+        self._manifest.state, self._manifest.error = state, error
+        self._write()
+
+    def finish(self, name: str, stage: Stage) -> None:
+        """Write down that a stage is done."""
+        self._manifest.stages[name] = stage
+        self._write()
+
+    def done(self, name: str, fingerprint: str) -> Stage | None:
+        """The stage, when it was finished from the same and what it wrote is still there."""
+        stage = self._manifest.stages.get(name)
+        if stage is None or stage.fingerprint != fingerprint:
+            return None
+        files = stage.outputs.get("files", [])
+        return stage if all(self.has(file) for file in files) else None
+
+    def _write(self) -> None:
+        manifest = asdict(self._manifest)
+        content = seal({"evdist": KIND, "version": VERSION, **manifest})
+        replace_bytes(self.path("manifest.json"), json.dumps(content, indent=1).encode())
+
+    # ------------------------------------------------------------------ cancelling
+    def ask_to_cancel(self) -> None:
+        """Leave word that the job should stop; a run sees it within seconds."""
+        replace_bytes(self.path("cancel"), str(time.time()).encode())
+
+    def is_cancelled(self) -> bool:
+        return self.has("cancel")
+
+    def forget_cancel(self) -> None:
+        if self.has("cancel"):
+            remove(self.path("cancel"))
+
+    # ------------------------------------------------------------------ news and log
+    def tell(self, news: Mapping[str, Any]) -> None:
+        """Replace the news."""
+        now = {"updated": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
+        replace_bytes(self.path("progress.json"), json.dumps({**now, **news}).encode())
+
+    def progress(self) -> dict[str, Any] | None:
+        """The last news; None before any."""
+        content = read_bytes(self.path("progress.json"))
+        if content is None:
+            return None
+        try:
+            found = json.loads(content)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def log(self) -> str:
+        """All lines logged so far."""
+        content = read_bytes(self.path("job.log"))
+        return "" if content is None else content.decode("utf-8", "replace")
+
+
+def _told(found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What differs, key by key of the nested sections."""
+    parts = []
+    for key in [*wanted, *(key for key in found if key not in wanted)]:
+        old, new = found.get(key), wanted.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            inner = differences(old, new)
+            parts += [f"{key}: {inner}"] if inner else []
+        elif old != new:
+            parts.append(differences({key: old}, {key: new}))
+    return "; ".join(parts)

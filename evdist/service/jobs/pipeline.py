@@ -1,0 +1,227 @@
+"""`run`: from a configuration to a folder with the answer; after a crash the same call goes on."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from os import PathLike
+from typing import Any
+
+from evdist.engine.connect import connected, local_workers
+from evdist.engine.progress import Progress
+from evdist.kernels.threads import thread_count
+from evdist.partition import CredalPartition
+from evdist.service.config import Cluster, JobConfig, read_config
+from evdist.service.jobs.context import Job, enter_all
+from evdist.service.jobs.folder import JobFolder, JobState
+from evdist.service.jobs.models import load_model
+from evdist.service.jobs.tasks import TASKS
+from evdist.service.jobs.watch import JobCancelled, Watch, logger, watched
+from evdist.service.monitor.events import Publisher
+from evdist.stores.encoding import StoreError
+from evdist.stores.paths import read_bytes
+
+__all__ = ["JobCancelled", "JobError", "JobResult", "run", "sentence", "stages_of"]
+
+
+class JobError(Exception):
+    """A job that could not be done: the sentence says why, and what to do.
+
+    `transient` says that nobody need change anything: the same call may well succeed later.
+    """
+
+    def __init__(self, said: str, *, transient: bool = False):
+        super().__init__(said)
+        self.transient = transient
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a finished job has left in its folder; large things are read when they are needed."""
+
+    folder: JobFolder
+
+    @property
+    def partition(self) -> CredalPartition:
+        """The credal partition, lazily."""
+        return CredalPartition.load(self.folder.path("masses.zarr"))
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return json.loads(read_bytes(self.folder.path("metrics.json")) or b"{}")
+
+    @property
+    def report(self) -> str:
+        """Address of the HTML report."""
+        return self.folder.path("report.html")
+
+    def model(self) -> Any:
+        """The fitted estimator."""
+        return load_model(self.folder.url)[0]
+
+
+def stages_of(config: JobConfig) -> tuple[str, ...]:
+    """Names of the stages of a job, in order."""
+    return tuple(stage.name for stage in TASKS[config.task])
+
+
+def run(
+    config: JobConfig | Mapping[str, Any] | str | PathLike[str],
+    *,
+    listen: Sequence[Callable[[Progress], None]] = (),
+    client: Any = None,
+    through: str | None = None,
+) -> JobResult:
+    """Run a job to its end; what an earlier call has done is not done again.
+
+    Parameters
+    ----------
+    config : JobConfig, its values, or the path of a .json, .yaml or .toml file
+    listen : sequence of callables
+        Each hears every `Progress` of the job, such as `ProgressBar()`.
+    client : distributed.Client, optional
+        A Dask client to use in the place of what `config.cluster` says.
+    through : str, optional
+        Stop after the stage of that name (see `stages_of`).
+
+    Returns
+    -------
+    JobResult
+        Where everything is.
+
+    Raises
+    ------
+    ConfigError
+        The configuration has a mistake; nothing was done.
+    JobError
+        The job cannot be done as it is: the sentence names the cause and the cure. What was done
+        so far is kept.
+    JobCancelled
+        Somebody asked the job to stop. The same call goes on.
+    """
+    wanted = _config(config)
+    with _told_in_sentences():
+        folder = JobFolder.create(wanted)
+    stages = TASKS[wanted.task]
+    names = stages_of(wanted)
+    if through is not None and through not in names:
+        raise ValueError(f"through must be one of {', '.join(names)}, got {through!r}.")
+    last = names.index(through) if through else len(names) - 1
+    with (
+        _told_in_sentences(),
+        folder.held(),
+        watched(folder, listen) as watch,
+        _outcome(folder, watch, finished=last == len(names) - 1),
+        ExitStack() as opened,
+    ):
+
+        def connect() -> Any:
+            dask = opened.enter_context(_dask(wanted.cluster, client))
+            if dask is not None:
+                watch.also(Publisher(dask, folder.id))
+            return dask
+
+        enter_all(Job(folder, wanted, watch, connect), stages[: last + 1])
+    return JobResult(folder)
+
+
+def _config(config: JobConfig | Mapping[str, Any] | str | PathLike[str]) -> JobConfig:
+    if isinstance(config, JobConfig):
+        return config
+    return JobConfig.of(config) if isinstance(config, Mapping) else read_config(str(config))
+
+
+@contextmanager
+def _dask(cluster: Cluster, client: Any) -> Iterator[Any]:
+    """The client to work with; None for threads of this process."""
+    if client is not None or cluster.kind == "threads":
+        yield client
+    elif cluster.kind == "scheduler":
+        assert cluster.address is not None
+        tls = {"ca": cluster.tls_ca, "cert": cluster.tls_cert, "key": cluster.tls_key}
+        with connected(cluster.address, **tls) as found:
+            yield found
+    else:
+        threads = cluster.threads or 1
+        workers = cluster.n_workers or max(thread_count(None) // threads, 1)
+        monitor = import_module(
+            "evdist.service.monitor.scheduler"
+        )  # loads Dask's dashboard: seconds
+        with local_workers(workers, threads, monitor.settings()) as found:
+            logger.info("dashboard: %s", found.dashboard_link)
+            yield found
+
+
+@contextmanager
+def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
+    """The manifest says how the run ended, whatever ended it."""
+    folder.forget_cancel()
+    folder.set_state(JobState.RUNNING)
+    stop: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        stop = error
+    while True:
+        try:
+            watch.calm()
+            break
+        except KeyboardInterrupt as late:
+            # Our own, which comes too late for the work; or that of a person, who means it.
+            stop = stop or (None if watch.cancelled else late)
+    goes_on = "the same call goes on where it was"
+    if stop is None:
+        if finished:
+            _end(watch, JobState.DONE, "done")
+    elif isinstance(stop, JobCancelled):
+        _end(watch, JobState.CANCELLED, f"cancelled; {goes_on}")
+        raise stop
+    elif isinstance(stop, Exception):
+        _end(watch, JobState.FAILED, f"failed: {sentence(stop)}", sentence(stop))
+        raise stop
+    else:  # Ctrl-C, or a signal to end
+        wanted = watch.cancelled or folder.is_cancelled()
+        _end(watch, JobState.CANCELLED if wanted else JobState.STOPPED, f"stopped; {goes_on}")
+        if watch.cancelled:  # the signal was our own
+            raise JobCancelled(f"Job {folder.id} was cancelled.") from stop
+        raise stop
+
+
+def _end(watch: Watch, state: JobState, said: str, error: str | None = None) -> None:
+    """The last words stand in the log before the manifest says that there are no more."""
+    logger.log(logging.INFO if error is None else logging.ERROR, "%s", said)
+    watch.write()
+    watch.folder.set_state(state, error)
+
+
+@contextmanager
+def _told_in_sentences() -> Iterator[None]:
+    """A mistake that a user can mend is a JobError with a sentence; a bug stays what it is."""
+    try:
+        yield
+    except (StoreError, ValueError, TypeError, MemoryError, OSError) as error:
+        away = isinstance(error, ConnectionError | TimeoutError)
+        raise JobError(sentence(error), transient=away) from error
+
+
+def sentence(error: BaseException) -> str:
+    """What happened, and what to do, for a person who runs a job."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return (
+            f"The disk is full ({error.filename or 'no space left on device'}). Make room and run "
+            "the job again: what was done is kept."
+        )
+    if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
+        return f"{error.filename} is a file, not a folder. Choose another job folder."
+    if isinstance(error, PermissionError) or (
+        isinstance(error, OSError) and error.errno == errno.EROFS
+    ):
+        return f"No right to write or read {error.filename or error}. Choose another folder."
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory: {error or 'an array could not be made'}."
+    return str(error) or type(error).__name__

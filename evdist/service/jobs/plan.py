@@ -1,0 +1,189 @@
+"""What a job of EVCLUS on a Dask cluster needs, before there is a cluster.
+
+Memory and storage are those that a fit checks before it starts (`evdist.evclus.memory`), with what
+a job holds beside them. Time per sweep is a model whose constants were measured; benchmarks/plan.py
+measures it again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from evdist.evclus.memory import projected, stored
+from evdist.kernels.vector import padded_width
+
+__all__ = ["Plan", "seconds_per_row"]
+
+#: CPU seconds of one thread (docs/sizing.md says of which machine): for a row, and for each cache
+#: line that it gathers from its partners.
+_ROW, _LINE = 0.6e-6, 1.5e-8
+#: Two workers of one thread took this many times the time of two threads of one process.
+_DASK = 1.26
+#: Bytes of a process that holds no data: the interpreter with its libraries.
+_BASE = 600 << 20
+#: A worker pauses at 80 % of its limit; what it needs must stay below.
+_SHARE = 0.7
+_GIB = 1 << 30
+
+
+def seconds_per_row(k: int, f: int) -> float:
+    """CPU seconds of one thread for one row of a full sweep."""
+    return _ROW + _LINE * k * (padded_width(f) // padded_width(1))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Numbers of a job, and what follows from them. Made by :meth:`of`; sizes are in bytes."""
+
+    objects: int
+    features: int
+    clusters: int
+    pairs: int
+    focal_sets: int
+    workers: int
+    threads: int
+    network: float
+
+    @classmethod
+    def of(
+        cls,
+        objects: int,
+        features: int,
+        clusters: int,
+        *,
+        pairs: int = 100,
+        focal_sets: str = "simple",
+        workers: int | None = None,
+        threads: int = 4,
+        network: float = 10.0,
+    ) -> Plan:
+        """The plan for so many objects; numbers that make no sense are refused.
+
+        Parameters
+        ----------
+        objects, features, clusters : int
+            n, d and c.
+        pairs : int
+            k, the `n_dissimilarities` of EVCLUS.
+        focal_sets : {"simple", "pairs", "full"}
+        workers : int, optional
+            By default so many that the kept pairs take as much room as the masses, which every
+            worker holds.
+        threads : int
+            Of one worker.
+        network : float
+            Gigabits per second between workers.
+        """
+        given = {"objects": objects, "features": features, "clusters": clusters, "pairs": pairs,
+                 "threads": threads}  # fmt: skip
+        if workers is not None:
+            given["workers"] = workers
+        for name, value in given.items():
+            if not 1 <= value <= 10**12:
+                raise ValueError(f"{name} must be at least 1 and below 1e12, got {value:,}.")
+        if not 0 < network < math.inf:
+            raise ValueError(f"network must be more than 0 Gbit/s, got {network:g}.")
+        if focal_sets == "full" and clusters > 20:
+            raise ValueError(f"2^{clusters} focal sets are too many: use 'simple' or 'pairs'.")
+        counts = {"simple": clusters + 2, "full": 2 ** min(clusters, 20),
+                  "pairs": clusters + 2 + clusters * (clusters - 1) // 2}  # fmt: skip
+        if focal_sets not in counts:
+            raise ValueError(f"focal_sets must be one of {', '.join(counts)}, got {focal_sets!r}.")
+        k, f = min(pairs, max(objects - 1, 1)), counts[focal_sets]
+        need = projected(objects, k, f)
+        if workers is None:
+            workers = max(2, math.ceil(need.pairs / need.masses))
+        return cls(objects, features, clusters, k, f, workers, threads, network)
+
+    # ------------------------------------------------------------------ memory
+    @property
+    def data(self) -> int:
+        """The attributes as float32."""
+        return 4 * self.objects * self.features
+
+    @property
+    def worker_need(self) -> int:
+        """One worker: all masses, its share of the pairs, and, while they are sampled, all data."""
+        held = projected(self.objects, self.pairs, self.focal_sets, workers=self.workers)
+        return _BASE + held.total + self.data
+
+    @property
+    def run_need(self) -> int:
+        """The flow run: the data, once more in the order of the pairs, and the masses."""
+        return _BASE + 3 * self.data + 3 * 4 * self.objects * self.focal_sets
+
+    @property
+    def scheduler_need(self) -> int:
+        """The scheduler: what the flow run sends to the workers goes through it."""
+        return _BASE + 2 * max(self.data, 4 * self.objects * self.focal_sets)
+
+    @property
+    def worker_limit(self) -> int:
+        return _whole(self.worker_need / _SHARE)
+
+    @property
+    def run_limit(self) -> int:
+        return _whole(self.run_need / _SHARE)
+
+    @property
+    def scheduler_limit(self) -> int:
+        return _whole(self.scheduler_need / _SHARE)
+
+    # ------------------------------------------------------------------ storage and time
+    @property
+    def storage(self) -> int:
+        """Data, pairs, the masses and their checkpoints, uncompressed but for the partners."""
+        return self.data + stored(self.objects, self.pairs, self.focal_sets) * 5 // 4
+
+    @property
+    def compute_seconds(self) -> float:
+        """Of one full sweep; rows that bring nothing rest in later ones."""
+        row = seconds_per_row(self.pairs, self.focal_sets)
+        return _DASK * self.objects * row / (self.workers * self.threads)
+
+    @property
+    def moved(self) -> int:
+        """Bytes that each worker receives in a full sweep: the changed masses."""
+        return 4 * self.objects * self.focal_sets
+
+    @property
+    def sweep_seconds(self) -> float:
+        return self.compute_seconds + self.moved / (self.network * 1.25e8)
+
+    # ------------------------------------------------------------------ values of the Helm chart
+    def values(self) -> str:
+        """A values file for the chart, to be put over one's own."""
+
+        def amounts(cpu: int, memory: int) -> str:
+            amount = f'{{cpu: "{cpu}", memory: {memory // _GIB}Gi}}'
+            return f"{{requests: {amount}, limits: {amount}}}"
+
+        scratch = max(20, math.ceil(0.2 * self.worker_limit / _GIB))
+        return "\n".join(
+            [
+                f"# evdist plan: {self.objects:,} objects, {self.features} attributes, "
+                f"{self.clusters} clusters, {self.pairs} pairs each.",
+                "# helm upgrade --install evdist helm/evdist --values mine.yaml --values this.yaml",
+                "dask:",
+                "  scheduler:",
+                f"    resources: {amounts(2, self.scheduler_limit)}",
+                "  workers:",
+                f"    replicas: {self.workers}",
+                f"    scratch: {scratch}Gi",
+                f"    resources: {amounts(self.threads, self.worker_limit)}",
+                "prefect:",
+                "  runs:",
+                f"    scratch: {scratch}Gi",
+                f"    resources: {amounts(2, self.run_limit)}",
+                "storage:",
+                "  pvc:",
+                f"    size: {math.ceil(2 * self.storage / _GIB)}Gi",
+                "",
+            ]
+        )
+
+
+def _whole(size: float) -> int:
+    """Up to whole gibibytes."""
+    return math.ceil(size / _GIB) * _GIB

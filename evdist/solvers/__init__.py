@@ -1,1 +1,0 @@
-"""From a source of dissimilarities to a solution: sample, start, sweep, stop."""
