@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/ give what they print, and the links lead somewhere."""
+"""The examples of README.md and docs/ give what they print; links lead to what is there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     path.relative_to(ROOT).as_posix()
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md")])  # no caches
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("docs/*/*.md")])
 ]
 
 
@@ -30,8 +30,38 @@ def test_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert result.failed == 0, "".join(report)
 
 
+def local_links(page: str) -> list[Path]:
+    """Files and folders of the project that a page links to, whether they are there or not."""
+    links = re.findall(r"\]\(([^)#\s]+)", (ROOT / page).read_text())
+    return [(ROOT / page).parent / link for link in links if not re.match(r"\w+:", link)]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_within_the_project(page: str) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)", (ROOT / page).read_text())
-    local = [link for link in links if not re.match(r"\w+:", link)]
-    assert [link for link in local if not (ROOT / page).parent.joinpath(link).exists()] == []
+    assert [str(path) for path in local_links(page) if not path.exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_to_a_section_name_one(page: str) -> None:
+    links = re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", (ROOT / page).read_text())
+    missing = [
+        f"{name}#{section}"
+        for name, section in links
+        if section not in _sections((ROOT / page).parent / name if name else ROOT / page)
+    ]
+    assert missing == []
+
+
+def _sections(page: Path) -> set[str]:
+    """Names of the headings of a page, as GitHub writes them in addresses."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_linked_from_the_index_or_from_readme() -> None:
+    entrances = ("README.md", "docs/index.md", "docs/decisions/README.md")
+    linked = {path.resolve() for page in entrances for path in local_links(page)}
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")]
+    missing = {page for page in pages if page.resolve() not in linked} - {ROOT / "docs/index.md"}
+    assert sorted(page.relative_to(ROOT).as_posix() for page in missing) == []
