@@ -11,6 +11,7 @@ must- and cannot-links    `KernelPCCA`        the same by a curved map
 labels of some objects    `KernelFDA`         separates the classes by a curved map
 labels of some objects    `LFDA`              linear map that lets a class have several parts
 dissimilarities           `DissimilarityPCA`  principal components of the dissimilarity rows
+nothing but the rows      `GeodesicMap`       distances along the data, for clusters of any shape
 ========================  ==================  ===================================================
 
 The linear Fisher discriminants are scikit-learn's LinearDiscriminantAnalysis, fitted to the
@@ -19,6 +20,7 @@ labelled objects. All are scikit-learn transformers; a label of -1 is not known.
 
 from evdist.features.dissimilarity import DissimilarityPCA
 from evdist.features.fisher import LFDA, KernelFDA
+from evdist.features.geodesic import GeodesicMap
 from evdist.features.pcca import PCCA, KernelPCCA
 
-__all__ = ["LFDA", "PCCA", "DissimilarityPCA", "KernelFDA", "KernelPCCA"]
+__all__ = ["LFDA", "PCCA", "DissimilarityPCA", "GeodesicMap", "KernelFDA", "KernelPCCA"]

@@ -14,7 +14,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evdist.features import LFDA, PCCA, DissimilarityPCA, KernelFDA, KernelPCCA
+from evdist.features import LFDA, PCCA, DissimilarityPCA, GeodesicMap, KernelFDA, KernelPCCA
 
 MUST, CANNOT = [(0, 1), (2, 3)], [(0, 2), (1, 4)]
 
@@ -41,6 +41,7 @@ class LinkedKernelPCCA(_Linked, KernelPCCA):
         KernelFDA(),
         LFDA(),
         DissimilarityPCA(1),
+        GeodesicMap(3),
     ]
 )
 def test_scikit_learns_own_checks(estimator, check):
@@ -55,6 +56,7 @@ FITTED = {
     "KernelFDA": KernelFDA(gamma=0.1).fit(X, SOME),
     "LFDA": LFDA(2).fit(X, SOME),
     "DissimilarityPCA": DissimilarityPCA(2, n_landmarks=20, random_state=0).fit(X),
+    "GeodesicMap": GeodesicMap(2, random_state=0).fit(X),
     "precomputed": DissimilarityPCA(2, metric="precomputed").fit(np.abs(X)),
 }
 
