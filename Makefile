@@ -25,7 +25,8 @@ lint: $(VENV)/.installed-dev ## ruff (rules and format) and mypy, changing nothi
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(VENV)/.installed-dev ## let ruff mend what it can
+format: $(VENV)/.installed-dev ## write the stub of the public names, let ruff mend what it can
+	$(BIN)/python -c 'from evdist.registry import write_stub; write_stub()'
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

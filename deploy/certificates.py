@@ -4,7 +4,7 @@
     FOLDER/dask/{ca.crt,tls.crt,tls.key}  for the scheduler and the workers (the HOSTs)
     FOLDER/client/{...}                   for clients: flow runs, people
 
-A CA that is there is used again: called a second time, it renews the other two. Whoever has a
+A CA that is there is used again: called a second time, it renews the other two. A holder of a
 certificate of this CA may run code on the workers, so it must sign nothing else.
 """
 

@@ -8,7 +8,7 @@ singletons, so the nonspecificity N* is small. A mixture has the Bayesian inform
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,19 +17,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
-import evdist
 from evdist.data.inputs import load
 from evdist.estimators.checks import integer, one_of
 from evdist.kernels.threads import thread_count
+from evdist.registry import ALGORITHMS, Algorithm
 
-__all__ = ["CRITERIA", "Candidate", "Selection", "select"]
+__all__ = ["CRITERIA", "Candidate", "Selection", "choose", "parameters_of", "select"]
 
-#: What N* needs where only a name is given.
-_BY_NAME: dict[str, dict[str, Any]] = {
-    "ECM": {"focal_sets": "full", "alpha": 2.0},
-    "RECM": {"focal_sets": "full", "alpha": 2.0},
-    "EVCLUS": {"focal_sets": "pairs"},
-}
 #: Criterion -> its name in tables and figures, and whether the least or the greatest is best.
 CRITERIA = {"nonspecificity": ("nonspecificity N*", "least"), "bic": ("BIC", "greatest")}
 
@@ -61,7 +55,7 @@ class Selection:
     @property
     def best(self) -> int:
         """Number of clusters with the best value; of equal ones the smallest number."""
-        return self.candidates[_best(self.criterion, [c.value for c in self.candidates])].n_clusters
+        return int(self.model.n_clusters)
 
     @property
     def label(self) -> str:
@@ -90,7 +84,7 @@ def select(
     estimator: str | BaseEstimator = "ECM",
     n_clusters: Iterable[int] = range(2, 11),
     *,
-    criterion: str = "nonspecificity",
+    criterion: str = "auto",
     n_jobs: int | None = None,
     **fit: Any,
 ) -> Selection:
@@ -100,14 +94,14 @@ def select(
     ----------
     X : whatever the estimator takes
     estimator : str or estimator
-        One with parameters of your own, which is cloned; or the name of one in evdist, with its
-        defaults. For N* that is focal_sets="full", alpha=2 with ECM and RECM, and
-        focal_sets="pairs" with EVCLUS: with few sets of clusters N* tends to fall with every
-        further cluster.
+        One with parameters of your own, which is cloned; or the name of one in evdist, which is
+        then fitted as by the job or the command `select`: with random_state=0, focal_sets="full"
+        and alpha=2 for ECM and RECM, focal_sets="pairs" for all others. With fewer sets of
+        clusters N* tends to fall with every further cluster.
     n_clusters : iterable of int
-    criterion : {"nonspecificity", "bic"}
+    criterion : {"auto", "nonspecificity", "bic"}
         "nonspecificity": the least N* of the credal partition; "bic": the greatest `bic_` of the
-        fitted estimator, for those that have one.
+        fitted estimator; "auto": BIC for estimators that have one, N* for all others.
     n_jobs : int, default=None
         Fits at a time, on threads; None is all cores. The result does not depend on it.
     **fit
@@ -126,48 +120,70 @@ def select(
     >>> evdist.select(X, "ECM", range(2, 6)).best
     3
     """
-    one_of("criterion", criterion, tuple(CRITERIA))
-    numbers = _numbers(n_clusters, criterion)
-    threads = min(thread_count(n_jobs), len(numbers))
-    models = _models(estimator, numbers, criterion, threads)
-    X = load(X)  # once, not once for each number
-    candidates: list[Candidate] = []
-    best: Any = None
-    for candidate, model in _fits(models, X, fit, criterion, threads):
-        candidates.append(candidate)
-        if _best(criterion, [c.value for c in candidates]) == len(candidates) - 1:
-            best = model  # the others' masses need not be kept
-    return Selection(criterion, tuple(candidates), best)
-
-
-def _best(criterion: str, values: list[float]) -> int:
-    """Position of the best value, the first of equal ones."""
-    least = CRITERIA[criterion][1] == "least"
-    return int(np.argmin(values) if least else np.argmax(values))
-
-
-def _numbers(n_clusters: Iterable[int], criterion: str) -> list[int]:
+    one_of("criterion", criterion, ("auto", *CRITERIA))
     numbers = sorted({integer("n_clusters", c, 1) for c in n_clusters})
     if not numbers:
         raise ValueError("n_clusters must hold at least one number of clusters, got none.")
-    if criterion == "nonspecificity" and numbers[0] < 2:
+    if criterion == "nonspecificity":
+        _refuse_one_cluster(numbers[0])
+    threads = min(thread_count(n_jobs), len(numbers))
+    models = _models(estimator, numbers, threads)
+    X = load(X)  # once, not once for each number
+    scores: list[dict[str, Any]] = []
+    best: Any = None
+    for score, model in _fits(models, X, fit, criterion, threads):
+        scores.append(score)
+        chosen, at = choose(scores, criterion)
+        if at == len(scores) - 1:
+            best = model  # only the best model so far is kept in memory
+    names = ("objective", "n_iter", "converged", "seconds")
+    candidates = (
+        Candidate(score["n_clusters"], score[chosen], *(score[name] for name in names))
+        for score in scores
+    )
+    return Selection(chosen, tuple(candidates), best)
+
+
+def parameters_of(algorithm: Algorithm) -> dict[str, Any]:
+    """Parameters with which `select` fits an algorithm that is given by its name."""
+    wanted = {"random_state": 0, **algorithm.select}
+    return {k: v for k, v in wanted.items() if k in algorithm.parameters.model_fields}
+
+
+def choose(scores: Sequence[Mapping[str, Any]], criterion: str = "auto") -> tuple[str, int]:
+    """The criterion, and the position of the best of some fits, the first of equal ones.
+
+    Parameters
+    ----------
+    scores : for each fit its "n_clusters" and its "nonspecificity", "bic" or both
+    criterion : {"auto", "nonspecificity", "bic"}
+    """
+    if criterion == "auto":
+        criterion = "bic" if all("bic" in score for score in scores) else "nonspecificity"
+    if criterion == "nonspecificity":
+        _refuse_one_cluster(min(score["n_clusters"] for score in scores))
+    values = [score[criterion] for score in scores]
+    least = CRITERIA[criterion][1] == "least"
+    return criterion, int(np.argmin(values) if least else np.argmax(values))
+
+
+def _refuse_one_cluster(smallest: int) -> None:
+    if smallest < 2:
         raise ValueError(
             "The nonspecificity of a partition into one cluster is always 0: n_clusters must begin "
-            f"at 2, got {numbers[0]}."
+            f"at 2, got {smallest}."
         )
-    return numbers
 
 
-def _models(estimator: Any, numbers: list[int], criterion: str, threads: int) -> list[Any]:
+def _models(estimator: Any, numbers: list[int], threads: int) -> list[Any]:
     """One estimator for each number of clusters."""
     if isinstance(estimator, str):
-        kind = getattr(evdist, estimator, None)
-        if not isinstance(kind, type):
+        algorithm = ALGORITHMS.get(estimator.lower())
+        if algorithm is None:
             raise ValueError(
                 f"estimator must be one of evdist's or its name, such as 'ECM', got {estimator!r}."
             )
-        options = _BY_NAME.get(estimator, {}) if criterion == "nonspecificity" else {}
-        estimator = kind(**options)
+        estimator = algorithm.cls(**parameters_of(algorithm))
     if not hasattr(estimator, "get_params") or "n_clusters" not in estimator.get_params():
         raise ValueError(
             f"estimator must have the parameter n_clusters; {type(estimator).__name__} has not."
@@ -186,8 +202,8 @@ def _models(estimator: Any, numbers: list[int], criterion: str, threads: int) ->
 
 def _fits(
     models: list[Any], X: Any, fit: dict[str, Any], criterion: str, threads: int
-) -> Iterator[tuple[Candidate, Any]]:
-    """Candidates in the order of their numbers, with their models."""
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Scores and fitted models, in the order of their numbers of clusters."""
     with ThreadPoolExecutor(threads) as pool:
         jobs: list[Future] = [pool.submit(_fit, model, X, fit, criterion) for model in models]
         try:
@@ -198,23 +214,22 @@ def _fits(
                 job.cancel()
 
 
-def _fit(model: Any, X: Any, fit: dict[str, Any], criterion: str) -> tuple[Candidate, Any]:
+def _fit(model: Any, X: Any, fit: dict[str, Any], criterion: str) -> tuple[dict[str, Any], Any]:
     began = time.perf_counter()
     model.fit(X, **fit)
-    if criterion == "bic":
-        if not hasattr(model, "bic_"):
-            raise ValueError(
-                f"{type(model).__name__} has no BIC: that is for mixtures. Use "
-                'criterion="nonspecificity".'
-            )
-        value = float(model.bic_)
+    score: dict[str, Any] = {"n_clusters": int(model.n_clusters)}
+    if criterion != "nonspecificity" and hasattr(model, "bic_"):
+        score["bic"] = float(model.bic_)
+    elif criterion == "bic":
+        raise ValueError(
+            f"{type(model).__name__} has no BIC: that is for mixtures. Use "
+            'criterion="nonspecificity".'
+        )
     else:
-        value = float(model.credal_partition_.nonspecificity())
-    return Candidate(
-        int(model.n_clusters),
-        value,
-        float(getattr(model, "objective_", np.nan)),
-        int(getattr(model, "n_iter_", 0)),
-        bool(getattr(model, "converged_", True)),
-        time.perf_counter() - began,
-    ), model
+        score["nonspecificity"] = float(model.credal_partition_.nonspecificity())
+    return score | {
+        "objective": float(getattr(model, "objective_", np.nan)),
+        "n_iter": int(getattr(model, "n_iter_", 0)),
+        "converged": bool(getattr(model, "converged_", True)),
+        "seconds": time.perf_counter() - began,
+    }, model

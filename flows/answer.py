@@ -27,6 +27,6 @@ def publish(result: JobResult) -> None:
     )
     rows = [{"cluster": k + 1, **row} for k, row in enumerate(result.metrics["clusters"])]
     create_table_artifact(rows, key=f"clusters-{key}")
-    # Inside the artifact: whoever may see it need not have access to the storage.
+    # Inside the artifact: a user of Prefect need not have access to the storage.
     picture = b64encode(to_png(sizes(summary))).decode("ascii")
     create_image_artifact(f"data:image/png;base64,{picture}", key=f"sizes-{key}")

@@ -19,4 +19,4 @@ def cluster(config: JobConfig) -> str | State:
     try:
         return enter_stages(config, stages_of(config)).folder.url
     except JobCancelled as stop:
-        return Cancelled(message=str(stop))  # not a failure: somebody wanted it
+        return Cancelled(message=str(stop))  # asked for, so not a failure

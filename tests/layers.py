@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from evdist.registry import ALGORITHMS
+
 #: Lowest first. A module imports from its own row and the rows before it. Packages of one row may
 #: use each other, but never in a circle.
 LAYERS: tuple[tuple[str, ...], ...] = (
@@ -29,14 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("evdist.engine",),
     ("evdist.estimators", "evdist.features", "evdist.mixture", "evdist.progress"),
-    (
-        "evdist.evclus",
-        "evdist.bootclus",
-        "evdist.nnevclus",
-        "evdist.ecm",
-        "evdist.medoids",
-        "evdist.eknn",
-    ),
+    tuple(sorted({entry.module.rpartition(".")[0] for entry in ALGORITHMS.values()})),
     ("evdist.plot", "evdist.report", "evdist.selection"),
     ("evdist.service", "evdist.demo"),
     ("flows",),
@@ -65,7 +60,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "rich": ("evdist.progress", "evdist.service.cli"),
     "torch": ("evdist.engine", "evdist.evclus", "evdist.bootclus", "evdist.nnevclus"),
     "prefect": ("flows", "evdist.service.client"),
-    "pydantic": ("evdist.service.config",),
+    "filelock": ("evdist.stores",),
+    "pydantic": ("evdist.estimators.parameters", "evdist.service.config"),
     "yaml": ("evdist.service.config",),
     "typer": ("evdist.service.cli",),
     "bokeh": ("evdist.service.monitor",),
@@ -82,17 +78,14 @@ ONLY: dict[str, tuple[str, ...]] = {
     "evdist.nnevclus.shards": ("numpy", "torch"),
 }
 
-#: The one module that may import inside a function: its public names are loaded on first use.
+#: The root package, whose public names are imported on first use, and the table of these names:
+#: they name modules of every layer and belong to none.
 LAZY = "evdist"
+REGISTRY = "evdist.registry"
 
 #: Imports inside functions that are meant: seconds that only those pay who use them.
 LATE = {
-    ("evdist.service.client.core", "evdist.service.client.deployment"),  # Prefect
-    ("evdist.service.config.model", "evdist.combine"),  # scikit-learn, for one task's signature
-    ("evdist.service.jobs.loading", "evdist.constraints"),  # compiled code, where there are links
-    ("evdist.service.jobs.pipeline", "evdist.service.monitor.scheduler"),  # Dask's dashboard
     ("evdist.data.tables", "evdist.data.frames"),  # pandas
-    ("flows.stages", "flows.answer"),  # matplotlib
 }
 
 
@@ -183,7 +176,7 @@ def undeclared(root: Path) -> list[str]:
     return [
         f"{path.relative_to(root).as_posix()}: {name} has no layer; add it to LAYERS"
         for name, path in modules(root)
-        if name not in (LAZY, "flows") and layer(name) is None
+        if name not in (LAZY, REGISTRY, "flows") and layer(name) is None
     ]
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import layers
 import pytest
 
-import evdist
+from evdist.registry import PUBLIC
 
 
 @pytest.fixture(scope="module")
 def found(root: Path) -> list[layers.Import]:
-    return list(layers.imports(root, evdist._PUBLIC))
+    return list(layers.imports(root, PUBLIC))
 
 
 def test_every_module_belongs_to_a_layer(root: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import subprocess
@@ -18,6 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import evdist
+from evdist import registry
+from evdist.registry import PUBLIC
 
 HEAVY = {
     "numpy",
@@ -59,7 +60,7 @@ def test_importing_evdist_loads_no_heavy_package(root: Path) -> None:
 @pytest.mark.process
 def test_public_names_need_no_optional_package(root: Path) -> None:
     # A neural network needs torch; nobody else may ask for it.
-    names = [name for name in evdist._PUBLIC if name != "NNEVCLUS"]
+    names = [name for name in PUBLIC if name != "NNEVCLUS"]
     code = f"import evdist\nfor name in {names}: getattr(evdist, name)"
     assert not {"torch", "prefect", "distributed"} & modules_after(code, root)
 
@@ -72,9 +73,9 @@ def test_whoever_only_submits_or_schedules_does_not_wait_for_what_computes(
     assert not (HEAVY - {"numpy", "zarr", "prefect"}) & modules_after(code, root)
 
 
-@pytest.mark.parametrize("name", sorted(evdist._PUBLIC))
+@pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_each_public_name_can_be_had(name: str) -> None:
-    home = importlib.import_module(evdist._PUBLIC[name])
+    home = importlib.import_module(PUBLIC[name])
     assert getattr(evdist, name) is getattr(home, name, home)
     assert name in dir(evdist)
 
@@ -84,11 +85,13 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = evdist.EVCLUSS
 
 
-def test_type_checkers_see_the_names_that_exist_at_run_time(root: Path) -> None:
-    tree = ast.parse((root / "evdist" / "__init__.py").read_text())
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    declared = {alias.name for node in ast.walk(block) for alias in getattr(node, "names", [])}
-    assert declared == set(evdist._PUBLIC)
+def test_type_checkers_see_the_names_that_exist_at_run_time(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "__file__", str(tmp_path / "registry.py"))
+    registry.write_stub()
+    written = (root / "evdist" / "__init__.pyi").read_text()
+    assert (tmp_path / "__init__.pyi").read_text() == written, "Run `make format`."
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -114,7 +117,7 @@ def test_every_imported_package_is_a_declared_dependency(
     known = {IMPORT_NAMES.get(name, name) for name in users} | {"evdist", "flows"}
     missing = [
         f"{imp.where}: {imp.target} is no dependency in pyproject.toml"
-        for imp in layers.imports(root, evdist._PUBLIC)
+        for imp in layers.imports(root, PUBLIC)
         if imp.target.split(".")[0] not in known | sys.stdlib_module_names
     ]
     assert not missing

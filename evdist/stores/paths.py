@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import fsspec
+from filelock import FileLock, Timeout
 from fsspec.implementations.local import LocalFileSystem
 
 __all__ = ["Url", "address", "alone", "children", "exists", "join", "read_bytes", "remove"]
@@ -86,18 +86,24 @@ def sync(url: Url) -> None:
 
 
 @contextmanager
-def alone(url: Url) -> Iterator[None]:
-    """Hold a local file that is there; a BlockingIOError when somebody else holds it.
+def alone(url: Url, patience: float = 0.0) -> Iterator[None]:
+    """Hold a local file; a BlockingIOError when another holder keeps it for `patience` seconds.
 
-    The system lets go of it when the process dies. Object storage knows no such lock.
+    The system releases it when the process dies. Object storage knows no such lock.
     """
     filesystem, path = _open(url)
     if not isinstance(filesystem, LocalFileSystem):
         yield
         return
-    with open(path, "r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock = FileLock(path, timeout=patience)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BlockingIOError(f"{path} is held by another process.") from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _flush(path: Url) -> None:

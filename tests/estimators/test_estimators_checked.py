@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator
 
 import evdist
 from evdist import features, mixture
+from evdist.registry import PUBLIC as PUBLIC_NAMES
 
 PUBLIC = {
     name: value
     for home in (evdist, features, mixture)
-    for name in getattr(home, "_PUBLIC", None) or home.__all__
+    for name in (PUBLIC_NAMES if home is evdist else home.__all__)
     if isinstance(value := getattr(home, name), type) and issubclass(value, BaseEstimator)
 }
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
+import inspect
 import subprocess
 import sys
+from collections.abc import Sequence
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -14,8 +17,9 @@ from sklearn.metrics import pairwise_distances
 
 import evdist
 from evdist import run
-from evdist.service.config import ALGORITHMS, signatures
-from evdist.service.config.signatures import of_function
+from evdist.combine import combine
+from evdist.registry import ALGORITHMS, PUBLIC
+from evdist.service.config.model import CombineParameters
 
 X = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)[0]
 #: What each needs beside the number of clusters, to be quick.
@@ -57,19 +61,48 @@ def test_it_runs_as_a_job(name, tmp_path):
 
 
 def test_every_clusterer_is_there():
-    names = [name for name, home in evdist._PUBLIC.items() if home.startswith("evdist.estimators")]
-    classes = [getattr(importlib.import_module(evdist._PUBLIC[name]), name) for name in names]
-    clusterers = {cls.__name__ for cls in classes if issubclass(cls, ClusterMixin)}
-    assert clusterers == {entry.estimator for entry in ALGORITHMS.values()}
+    classes = [getattr(evdist, name) for name in PUBLIC]
+    clusterers = {c for c in classes if isinstance(c, type) and issubclass(c, ClusterMixin)}
+    assert clusterers == {entry.cls for entry in ALGORITHMS.values()}
 
 
-@pytest.mark.parametrize("method", ["__init__", "fit"])
+def plain(kind: Any) -> set[Any]:
+    """The types within an annotation whose values JSON can write."""
+    if get_origin(kind) in (Union, UnionType):
+        return set().union(*(plain(member) for member in get_args(kind)))
+    series = get_origin(kind) is Sequence and get_args(kind)[0] in (int, str)
+    return {kind} if series or kind in (bool, int, float, str, type(None)) else set()
+
+
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_the_source_tells_what_the_class_takes(name, method):
-    """Nobody waits for a class to be loaded whose parameters are checked."""
-    entry = ALGORITHMS[name]
-    loaded = of_function(getattr(entry.cls, method))
-    assert signatures.of_method(entry.module, entry.estimator, method) == loaded
+def test_the_declared_parameters_are_those_of_the_constructor(name):
+    """Names, defaults, and of the types those that a configuration can hold."""
+    cls, declared = ALGORITHMS[name].cls, ALGORITHMS[name].parameters
+    hints = get_type_hints(cls.__init__)
+    found = {
+        key: (parameter.default, plain(hints[key]))
+        for key, parameter in inspect.signature(cls).parameters.items()
+        if key not in ("checkpoint", "checkpoint_every", "callbacks", "n_jobs")
+    }
+    if "random_state" in found:
+        found["random_state"] = (0, {int})  # a job draws the same numbers in every run
+    written = {key: value for key, value in found.items() if value[1]}
+    fields = declared.model_fields.items()
+    assert {key: (field.default, plain(field.annotation)) for key, field in fields} == written
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_what_fit_takes_is_declared(name):
+    takes = inspect.signature(ALGORITHMS[name].cls.fit).parameters
+    asked = {"must_link", "sample_weight", "client"}
+    assert ALGORITHMS[name].parameters.fit_takes == asked & set(takes)
+
+
+def test_the_parameters_of_combine_are_those_of_the_function():
+    takes = inspect.signature(combine).parameters
+    defaults = {key: p.default for key, p in takes.items() if p.default is not p.empty}
+    fields = CombineParameters.model_fields
+    assert {key: fields[key].default for key in fields if key != "n_clusters"} == defaults
 
 
 def test_no_estimator_is_loaded_to_check_a_configuration():

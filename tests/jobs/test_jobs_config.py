@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from evdist import JobConfig
-from evdist.service.config import ALGORITHMS, ConfigError, read_config
+from evdist.registry import ALGORITHMS
+from evdist.service.config import ConfigError, read_config
 
 FLOWERS = {
     "folder": "jobs/flowers",
@@ -81,7 +82,7 @@ class TestUnknownKeys:
 
     @pytest.mark.parametrize("name", sorted(ALGORITHMS))
     def test_so_are_those_of_every_algorithm(self, name):
-        known = next(iter(ALGORITHMS[name].parameters))
+        known = next(iter(ALGORITHMS[name].parameters.model_fields))
         wrong = known + "_"
         with pytest.raises(ConfigError, match=f"'{wrong}' of {name}: did you mean '{known}'"):
             flowers(algorithm=name, parameters={wrong: 3})

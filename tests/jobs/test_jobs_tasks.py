@@ -172,7 +172,7 @@ class TestAppend:
             quick(ask(folder, "append"), listen=[Stop("append")])
         others = new_file(folder, NEW[::-1] + 1.0, "others.npy")
         quick(ask(folder, "append", "others", data=others))
-        with pytest.raises(JobError, match=r"had 200 objects .* somebody else has added some"):
+        with pytest.raises(JobError, match=r"had 200 objects .* another job has added some"):
             quick(ask(folder, "append"))
         assert len(self.grown(folder)) == 240
 

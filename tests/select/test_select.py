@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import doctest
+import json
 import threading
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.datasets import make_blobs
+from typer.testing import CliRunner
 
 import evdist
-from evdist import ECM, EVCLUS, RECM, select
+from evdist import ECM, EVCLUS, RECM, run, select
 from evdist.plot import selection_curve, to_svg
-from evdist.selection import Selection
+from evdist.registry import ALGORITHMS
+from evdist.selection import Selection, parameters_of
+from evdist.service.cli import app
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +65,41 @@ def test_a_name_stands_for_the_estimator_with_what_the_criterion_needs(X):
     assert found.best == 4
 
 
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("ECM", {}),
+        ("CECM", {"max_iter": 20}),
+        ("EVCLUS", {"n_dissimilarities": 20, "max_iter": 20}),
+        ("Bootclus", {"n_bootstrap": 5, "covariance_models": "EII"}),
+    ],
+)
+def test_python_job_and_command_give_the_same_answer(X, name, given, tmp_path):
+    """Of a name the three doors make the same fits, compare by the same criterion, choose alike."""
+    X = X[::3]
+    entry = ALGORITHMS[name.lower()]
+    here = select(X, entry.cls(**parameters_of(entry), **given), [2, 3, 4])
+    if not given:
+        assert select(X, name, [2, 3, 4]).values == here.values
+    np.save(tmp_path / "x.npy", X)
+    data, folder = str(tmp_path / "x.npy"), tmp_path / "job"
+    values = {"task": "select", "candidates": [2, 3, 4], "data": {"url": data}}
+    run({**values, "folder": str(folder), "algorithm": entry.name, "parameters": given})
+    options = [word for k, v in given.items() for word in ("--set", f"{k}={v}")]
+    words = ["select", data, "-c", "2-4", "-a", entry.name, *options, "-o", str(tmp_path / "cli")]
+    assert CliRunner().invoke(app, [*words, "--quiet"]).exit_code == 0
+    for found in (folder, tmp_path / "cli"):
+        table = json.loads((found / "selection.json").read_text())
+        assert (table["criterion"], table["best"]) == (here.criterion, here.best)
+        assert [row[here.criterion] for row in table["candidates"]] == here.values
+
+
+def test_the_bic_decides_where_an_estimator_has_one(X):
+    found = select(X, Mixture(), range(1, 9))
+    assert (found.criterion, found.best) == ("bic", 5)
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
 def test_how_many_fits_at_a_time_does_not_matter(X, chosen, n_jobs):
     again = select(X, ECM(focal_sets="pairs", random_state=0), range(2, 7), n_jobs=n_jobs)
@@ -99,7 +138,7 @@ def test_numbers_are_sorted_and_taken_once(X):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"criterion": "gap"}, r"criterion must be one of nonspecificity, bic, got 'gap'"),
+        ({"criterion": "gap"}, r"criterion must be one of auto, nonspecificity, bic, got 'gap'"),
         ({"n_clusters": []}, r"n_clusters must hold at least one number"),
         ({"n_clusters": [1, 2]}, r"one cluster is always 0: n_clusters must begin at 2, got 1"),
         ({"n_clusters": [2, 2.5]}, r"n_clusters must be an integer of at least 1, got 2.5"),

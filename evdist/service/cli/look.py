@@ -12,6 +12,7 @@ from evdist import demo as demonstration
 from evdist.data.dataset import Dataset
 from evdist.evclus.pair_store import PairStore
 from evdist.partition import CredalPartition
+from evdist.registry import ALGORITHMS
 from evdist.report import write_report
 from evdist.service.cli.options import ApiUrl, Json, Storage
 from evdist.service.cli.out import Exit, errors, facts, say, show, table
@@ -118,6 +119,16 @@ def _pairs(url: str) -> dict[str, Any]:
         "metric": store.metric,
         "seed": store.seed,
     }
+
+
+def algorithms(json: Json = False) -> None:
+    """List the algorithms that a job may name, with their estimators and pages."""
+    names = ("name", "estimator", "summary", "page")
+    rows = [[getattr(entry, name) for name in names] for entry in ALGORITHMS.values()]
+    if json:
+        show([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        table(list(names), rows)
 
 
 def demo(

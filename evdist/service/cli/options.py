@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from evdist.service.config import ALGORITHMS, ConfigError
+from evdist.registry import ALGORITHMS
+from evdist.service.config import ConfigError
 
 __all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage", "parsed"]
-
-_NAMES = "; ".join(f"{entry.name}: {entry.summary}" for entry in ALGORITHMS.values())
 
 Out = Annotated[
     str,
     typer.Option("--out", "-o", help="Job folder: a path or any fsspec URL.", show_default=False),
 ]
+_NAMES = f"One of {', '.join(ALGORITHMS)}; see `evdist algorithms`."
 Algorithm = Annotated[str, typer.Option("--algorithm", "-a", help=_NAMES)]
 Parameters = Annotated[
     list[str] | None,

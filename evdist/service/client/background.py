@@ -1,4 +1,4 @@
-"""Jobs in the background of this machine: one process each, which outlives whoever started it.
+"""Jobs in the background of this machine: one process each, which outlives the client.
 
 ``python -m evdist.service.client.background`` runs the job whose folder stands in its input. It
 loads while the client still sends the data, and ends when the client ends without a job for it.
@@ -60,11 +60,11 @@ class Background:
         raise JobError(f"The process of job {folder.id} did not begin within {_PATIENCE:.0f} s.")
 
     def state(self, folder: JobFolder) -> JobState:
-        """A job that says it runs while nobody holds it was killed."""
+        """A job that says it runs while no process holds its lock was killed."""
         if folder.state is JobState.RUNNING and not folder.is_alive():
             return JobState.STOPPED
         if folder.state is JobState.QUEUED and time.time() - folder.created > _PATIENCE:
-            return JobState.STOPPED  # whoever submitted it was killed before it could start it
+            return JobState.STOPPED  # the client was killed before it could start the job
         return folder.state
 
     def logs(self, folder: JobFolder) -> str:
@@ -91,7 +91,7 @@ def _give(process: subprocess.Popen[bytes], url: str) -> None:
         line.write(url.encode())
 
 
-@atexit.register  # Python would take those that nobody has asked after for running ones
+@atexit.register  # else Python warns at exit of processes that were never polled
 def _forget_ended() -> None:
     """Processes outlive the client; those that have ended are not left over as zombies."""
     _started[:] = [one for one in _started if one.poll() is None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from evdist.data.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
 from evdist.engine.progress import Progress
 from evdist.progress import ProgressBar
+from evdist.registry import load
 from evdist.service.client.background import Background
 from evdist.service.client.job import Backend, Job
 from evdist.service.config import JobConfig
@@ -60,9 +60,9 @@ class Client:
         self.deployment = deployment
         self._backend: Backend = Background()
         if self.api_url is not None:
-            # Two seconds of import that an embedded client does not pay.
-            remote = import_module("evdist.service.client.deployment")
-            self._backend = remote.Deployment(self.api_url, deployment)
+            # Imports Prefect, which takes two seconds and which an embedded client does not need.
+            remote = load("evdist.service.client.deployment:Deployment")
+            self._backend = remote(self.api_url, deployment)
 
     # ------------------------------------------------------------------ submitting
     def submit(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -15,10 +14,10 @@ from pydantic import (
     model_validator,
 )
 
-from evdist.service.config.algorithms import algorithm, check_parameters
+from evdist.estimators.parameters import Parameters, Seed
+from evdist.service.config.algorithms import algorithm, checked
 from evdist.service.config.errors import ConfigError, sentences
 from evdist.service.config.plain import plain
-from evdist.service.config.signatures import of_function
 from evdist.stores.fingerprints import fingerprint
 
 __all__ = ["Cluster", "Data", "JobConfig", "Links"]
@@ -97,6 +96,18 @@ class Cluster(_Part):
         return self
 
 
+class CombineParameters(Parameters):
+    """Parameters of the task combine: those of `evdist.combine.combine`."""
+
+    n_clusters: int | None = None
+    rule: Literal["dempster", "dubois-prade", "average"] = "dempster"
+    focal_sets: str = "simple"
+    n_pairs: int = 100
+    max_iter: int = 100
+    tol: float = 1e-4
+    random_state: Seed = 0
+
+
 class JobConfig(_Part):
     """All that a job is; the same configuration gives the same bits.
 
@@ -166,36 +177,32 @@ class JobConfig(_Part):
         return self
 
     def _check_combine(self) -> None:
-        function = import_module("evdist.combine").combine
-        check_parameters(
-            "combine", of_function(function), self.parameters, own=frozenset({"partitions"})
-        )
-        if "n_clusters" not in self.parameters:
+        checked("combine", CombineParameters, self.parameters)
+        if self.parameters.get("n_clusters") is None:
             raise ValueError("parameters.n_clusters is missing: say how many clusters to make.")
 
     def _check_algorithm(self) -> None:
-        chosen = algorithm(self.algorithm)
-        chosen.check(self.parameters)
+        chosen = algorithm(self.algorithm).parameters
+        checked(self.algorithm, chosen, self.parameters)
+        fields = chosen.model_fields
         if self.task == "select" and "n_clusters" in self.parameters:
             raise ValueError(
                 "Task 'select' takes the numbers of clusters from 'candidates'; leave out "
                 "parameters.n_clusters."
             )
         if self.task == "cluster" and "n_clusters" not in self.parameters:
-            needed = chosen.parameters.get("n_clusters", 0)
-            if needed is not None and chosen.takes("n_clusters"):
+            if "n_clusters" in fields and fields["n_clusters"].default is not None:
                 raise ValueError(
                     "parameters.n_clusters is missing: say how many clusters to look for, or let "
                     "the task 'select' find out."
                 )
-        if (self.links.must or self.links.cannot or self.links.url) and not chosen.fit_takes(
-            "must_link"
-        ):
+        linked = self.links.must or self.links.cannot or self.links.url
+        if linked and "must_link" not in chosen.fit_takes:
             raise ValueError(f"{self.algorithm} takes no links; leave them out.")
         assert self.data is not None
-        if self.data.weight is not None and not chosen.fit_takes("sample_weight"):
+        if self.data.weight is not None and "sample_weight" not in chosen.fit_takes:
             raise ValueError(f"{self.algorithm} takes no weights; leave out data.weight.")
-        if self.start is not None and (not chosen.takes("init") or "init" in self.parameters):
+        if self.start is not None and ("init" not in fields or "init" in self.parameters):
             raise ValueError(
                 "start gives the first masses: it needs an algorithm with the parameter init, and "
                 "that parameter left out."

@@ -3,7 +3,8 @@
 A configuration travels: into a manifest, through Prefect, into a fingerprint. So it holds numbers,
 words, lists and sections only, and is no deeper and no larger than a person would write it. Checked
 before anything else looks at it, a value that refers to itself, or that a few lines of aliases
-multiply a billionfold, costs nothing.
+multiply a billionfold, costs nothing. Pydantic's JsonValue has no such limits, and refuses NumPy's
+numbers.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ it cannot.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from evdist.data.dataset import Dataset
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition, Summary
+from evdist.registry import ALGORITHMS, Algorithm, load
 from evdist.service.config import JobConfig
-from evdist.service.config.algorithms import Algorithm, algorithm
 from evdist.service.jobs.folder import JobFolder, Stage
 from evdist.service.jobs.scale import Scale
 from evdist.service.jobs.watch import Watch, logger
@@ -37,6 +36,8 @@ class Job:
     config: JobConfig
     watch: Watch
     connect: Callable[[], Any]
+    #: Stages of every task, for a stage that runs jobs of its own (select).
+    tasks: Mapping[str, tuple[StageWork, ...]]
 
     @cached_property
     def client(self) -> Any:
@@ -45,12 +46,13 @@ class Job:
 
     @property
     def algorithm(self) -> Algorithm:
-        return algorithm(self.config.algorithm)
+        return ALGORITHMS[self.config.algorithm]
 
     @property
     def metric(self) -> Any:
         """The algorithm's metric, None where it has no such parameter."""
-        return self.config.parameters.get("metric", self.algorithm.parameters.get("metric"))
+        default = self.algorithm.parameters.model_fields.get("metric")
+        return self.config.parameters.get("metric", default and default.default)
 
     @cached_property
     def data(self) -> Dataset:
@@ -87,33 +89,23 @@ class Job:
 
 @dataclass(frozen=True)
 class StageWork:
-    """A name, and as MODULE:FUNCTION the work, which is loaded when the stage is entered."""
+    """A stage: its name, and its function as MODULE:FUNCTION, imported when it is entered."""
 
     name: str
     function: str
-    #: What else than the configuration and the stage before decides it.
+    #: MODULE:FUNCTION of what decides the result beside the configuration and the stage before.
     decided_by: str | None = None
-
-    def work(self, job: Job) -> dict[str, Any]:
-        return _loaded(self.function)(job)
-
-    def depends(self, job: Job) -> Any:
-        return None if self.decided_by is None else _loaded(self.decided_by)(job)
-
-
-def _loaded(name: str) -> Callable[[Job], Any]:
-    module, function = name.split(":")
-    return getattr(import_module(module), function)
 
 
 def enter(job: Job, stage: StageWork, before: str) -> str:
     """Do a stage unless it is done; the fingerprint of what it was made from."""
-    mark = fingerprint(stage.name, job.config.fingerprint, before, stage.depends(job))
+    depends = None if stage.decided_by is None else load(stage.decided_by)(job)
+    mark = fingerprint(stage.name, job.config.fingerprint, before, depends)
     done = job.folder.done(stage.name, mark)
     if done is None:
         logger.info("%s: begins", stage.name)
         began = time.perf_counter()
-        outputs = stage.work(job)
+        outputs = load(stage.function)(job)
         seconds = time.perf_counter() - began
         job.folder.finish(stage.name, Stage(mark, outputs, seconds, time.time()))
         logger.info("%s: done in %.2f s", stage.name, seconds)

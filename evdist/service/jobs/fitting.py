@@ -6,13 +6,14 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from evdist.data.dataset import Dataset
 from evdist.partition import CredalPartition
+from evdist.registry import load
+from evdist.service.config import algorithms
 from evdist.service.jobs.context import Job
 from evdist.service.jobs.folder import JobFolder
 from evdist.service.jobs.loading import links
@@ -25,11 +26,9 @@ __all__ = ["estimator", "fit", "fitted", "keep_model", "sample"]
 
 def estimator(job: Job) -> Any:
     """The estimator of the configuration, with what the job sets by itself."""
-    parameters = dict(job.config.parameters)
-    if job.algorithm.takes("random_state"):
-        parameters.setdefault("random_state", 0)  # the same call must give the same bits
-    return job.algorithm.make(
-        parameters,
+    return algorithms.estimator(
+        job.algorithm,
+        job.config.parameters,
         checkpoint=job.folder.url,
         callbacks=(job.watch,),
         n_jobs=job.config.cluster.threads,
@@ -88,7 +87,7 @@ def fit(job: Job) -> dict[str, Any]:
     given: dict[str, Any] = links(job)
     if job.data.weight is not None:
         given["sample_weight"] = job.data.weight
-    if job.algorithm.fit_takes("client") and job.client is not None:
+    if "client" in job.algorithm.parameters.fit_takes and job.client is not None:
         given["client"] = job.client
     with warnings.catch_warnings(record=True) as heard, _loading("evdist.service.jobs.results"):
         warnings.simplefilter("always")
@@ -107,8 +106,8 @@ def fit(job: Job) -> dict[str, Any]:
 
 @contextmanager
 def _loading(module: str) -> Iterator[None]:
-    """What the next stage needs (matplotlib above all) is loaded while compiled code computes."""
-    thread = threading.Thread(target=import_module, args=(module,), name="evdist-loading")
+    """Import the module of the next stage (it needs matplotlib) while compiled code computes."""
+    thread = threading.Thread(target=load, args=(module,), name="evdist-loading")
     thread.start()
     try:
         yield

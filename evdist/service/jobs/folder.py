@@ -1,4 +1,4 @@
-"""The job folder: a manifest of finished stages, news for whoever watches, a log.
+"""The job folder: a manifest of finished stages, news for its watchers, a log.
 
 ```
 FOLDER/
@@ -6,7 +6,7 @@ FOLDER/
                   {"fingerprint", "outputs", "seconds", "finished"}}, "state", "error", "seal"}
   progress.json   the last news of a run: stage, iteration, objective, rows per second, time left
   job.log         one line per event
-  cancel          there when somebody wants the job to stop
+  cancel          there when the job was asked to stop
   ...             what the stages wrote
 ```
 The manifest is replaced at one stroke after each stage; a stage counts when it stands there with
@@ -44,7 +44,7 @@ _SEALED = ("evdist", "version", "id", "config", "created", "stages", "state", "e
 _CURE = "Run the job in a new folder."
 #: News older than this come from a process that is gone, or hangs.
 STALE_SECONDS = 120.0
-#: Seconds until a lock that stays taken is that of a run.
+#: A lock that stays taken for so many seconds is held by a run.
 _LOCK_SECONDS = 0.5
 
 
@@ -171,29 +171,17 @@ class JobFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes from running this job; object storage knows no such lock."""
-        lock = self.path("lock")
-        if not exists(lock):
-            replace_bytes(lock, b"")
         with ExitStack() as stack:
-            self._take(lock, stack)
-            # Somebody may have run the job between our look at the manifest and now.
+            try:
+                # A process that calls `is_alive` holds the lock for an instant: be patient.
+                stack.enter_context(alone(self.path("lock"), _LOCK_SECONDS))
+            except BlockingIOError as error:
+                raise StoreError(
+                    f"Another process is running the job at {self.url}. Wait for it, or cancel it."
+                ) from error
+            # Another process may have run the job since the manifest was read.
             self._manifest = JobFolder.open(self.url)._manifest
             yield
-
-    def _take(self, lock: str, stack: ExitStack) -> None:
-        late = time.monotonic() + _LOCK_SECONDS
-        while True:
-            try:
-                stack.enter_context(alone(lock))
-                return
-            except BlockingIOError as error:
-                # Whoever only looks whether the job is alive holds the lock for an instant.
-                if time.monotonic() > late:
-                    raise StoreError(
-                        f"Another process is running the job at {self.url}. Wait for it, or "
-                        "cancel it."
-                    ) from error
-                time.sleep(0.05)
 
     def is_alive(self) -> bool:
         """Whether some process runs the job now, as far as can be told."""

@@ -29,7 +29,7 @@ def grid(config: JobConfig, axes: dict[str, list[Any]]) -> dict[str, JobConfig]:
     if count > _MOST:
         raise ConfigError(f"A grid of {count:,} jobs is too large: {_MOST:,} at most.")
     points = {}
-    for values in product(*axes.values()):
+    for values in product(*axes.values()):  # ParameterGrid sorts the names; folders keep the order
         chosen = dict(zip(axes, values, strict=True))
         name = "-".join(f"{key}={value}" for key, value in chosen.items())
         folder = join(address(config.folder), name.replace("/", "_"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from numbers import Integral
 from typing import Any
 
 import fsspec
 from numpy.typing import NDArray
 
+from evdist.constraints import check_links
 from evdist.data.dataset import (
     Contents,
     Dataset,
@@ -120,7 +120,6 @@ def links(job: Job) -> dict[str, NDArray]:
             (must if link == "must" else cannot).append((i, j))
     if not must and not cannot:
         return {}
-    check_links = import_module("evdist.constraints").check_links  # compiled code, for links alone
     checked_must, checked_cannot = check_links(must or None, cannot or None, job.data.n)
     return {"must_link": checked_must, "cannot_link": checked_cannot}
 

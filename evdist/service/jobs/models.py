@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evdist.service.config import ALGORITHMS
+from evdist.registry import ALGORITHMS
 from evdist.service.jobs.folder import JobFolder
 from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError, StoreNotFoundError, reading

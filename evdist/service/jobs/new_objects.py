@@ -82,8 +82,8 @@ def append(job: Job) -> dict[str, Any]:
         there = -1
     if there != wanted:
         raise StoreError(
-            f"{job.config.model} had {before} objects when this job began, and somebody else has "
-            "added some since. Append these in a new job folder."
+            f"{job.config.model} had {before} objects when this job began, and another job "
+            "has added some since. Append these in a new job folder."
         )
     return {
         "before": before,

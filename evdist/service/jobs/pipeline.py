@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
@@ -16,6 +15,7 @@ from evdist.engine.connect import connected, local_workers
 from evdist.engine.progress import Progress
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
+from evdist.registry import load
 from evdist.service.config import Cluster, JobConfig, read_config
 from evdist.service.jobs.context import Job, enter_all
 from evdist.service.jobs.folder import JobFolder, JobState
@@ -32,7 +32,7 @@ __all__ = ["JobCancelled", "JobError", "JobResult", "run", "sentence", "stages_o
 class JobError(Exception):
     """A job that could not be done: the sentence says why, and what to do.
 
-    `transient` says that nobody need change anything: the same call may well succeed later.
+    `transient`: the same call may succeed later with nothing changed, as after a lost connection.
     """
 
     def __init__(self, said: str, *, transient: bool = False):
@@ -102,7 +102,7 @@ def run(
         The job cannot be done as it is: the sentence names the cause and the cure. What was done
         so far is kept.
     JobCancelled
-        Somebody asked the job to stop. The same call goes on.
+        The job was asked to stop. The same call goes on.
     """
     wanted = _config(config)
     with _told_in_sentences():
@@ -126,7 +126,7 @@ def run(
                 watch.also(Publisher(dask, folder.id))
             return dask
 
-        enter_all(Job(folder, wanted, watch, connect), stages[: last + 1])
+        enter_all(Job(folder, wanted, watch, connect, TASKS), stages[: last + 1])
     return JobResult(folder)
 
 
@@ -149,10 +149,8 @@ def _dask(cluster: Cluster, client: Any) -> Iterator[Any]:
     else:
         threads = cluster.threads or 1
         workers = cluster.n_workers or max(thread_count(None) // threads, 1)
-        monitor = import_module(
-            "evdist.service.monitor.scheduler"
-        )  # loads Dask's dashboard: seconds
-        with local_workers(workers, threads, monitor.settings()) as found:
+        settings = load("evdist.service.monitor.scheduler:settings")  # imports Dask's dashboard
+        with local_workers(workers, threads, settings()) as found:
             logger.info("dashboard: %s", found.dashboard_link)
             yield found
 

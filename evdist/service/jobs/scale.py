@@ -17,6 +17,8 @@ __all__ = ["Scale", "fit_scale"]
 _SAMPLE = 1_000_000
 
 
+# Not scikit-learn's scalers: the check of the data has the moments already, from parallel chunks,
+# a fitted scale is JSON in the manifest, and StandardScaler.partial_fit gives other bits.
 @dataclass(frozen=True)
 class Scale:
     """(x - centre) / spread, column by column; both (d,)."""

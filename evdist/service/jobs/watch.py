@@ -1,4 +1,4 @@
-"""A run as others see it: its log, its news, and whether somebody wants it to stop.
+"""A run as others see it: its log, its news, and whether it was asked to stop.
 
 A thread looks after the folder every second or so, so that a stage without news of its own still
 shows that it lives, and stops when it is asked to.
@@ -123,7 +123,7 @@ class Watch:
             logger.warning("cannot write news to %s: %s", self.folder.url, error)
 
     def calm(self) -> None:
-        """The work is over: nobody is interrupted any more. What was on its way arrives here."""
+        """The work is over: interrupt it no more. A signal that was sent before arrives here."""
         with self._lock:
             self._running = False
 

@@ -48,7 +48,7 @@ spec:
       {{- include "evdist.selector" . | nindent 6 }}
 {{- end -}}
 
-{{/* Egress of whoever speaks to Prefect. */}}
+{{/* Egress of pods that call Prefect. */}}
 {{- define "evdist.toPrefect" -}}
 {{- if .Values.prefect.server.enabled }}
 - to:

@@ -63,7 +63,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Environment of whoever reads and writes data and jobs. */}}
+{{/* Environment of pods that read and write data and jobs. */}}
 {{- define "evdist.storageEnv" -}}
 - name: EVDIST_STORAGE
   value: {{ include "evdist.storageUrl" . | quote }}
@@ -85,7 +85,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Environment of whoever speaks to Prefect. */}}
+{{/* Environment of pods that call Prefect. */}}
 {{- define "evdist.prefectEnv" -}}
 - name: PREFECT_API_URL
   value: {{ include "evdist.prefectUrl" . | quote }}

@@ -1,0 +1,29 @@
+"""Parameters of EVCLUS in a job configuration."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from evdist.estimators.parameters import Parameters, Seed
+
+__all__ = ["EVCLUSParameters"]
+
+
+class EVCLUSParameters(Parameters):
+    fit_takes: ClassVar = frozenset({"must_link", "sample_weight", "client"})
+
+    n_clusters: int = 4
+    n_dissimilarities: int = 100
+    metric: str = "euclidean"
+    focal_sets: str = "simple"
+    pair_neighbours: int = 2
+    d0: float | str = "auto"
+    init: str = "auto"
+    n_init: int = 1
+    tol: float = 1e-5
+    max_iter: int = 200
+    constraint_weight: float = 0.5
+    expand_constraints: int = 0
+    random_state: Seed = 0
+    device: str = "cpu"
+    memory_limit: int | None = None
