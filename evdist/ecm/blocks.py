@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.ecm.solver import Model, Sums
+from evdist.ecm.solver import Model, Rows, Sums
 from evdist.engine.workers import WorkersLostError, smallest_worker, wait_for_workers
+from evdist.kernels.threads import thread_count
 
-__all__ = ["BLOCK", "ClusterRows", "LocalRows"]
+__all__ = ["BLOCK", "ClusterRows", "LocalRows", "rows_of"]
 
 #: Rows of a block: a hundred tiles, so that a vector of sums costs next to nothing.
 BLOCK = 8192
@@ -94,6 +95,13 @@ class ClusterRows:
             except CancelledError:
                 self._send()
         raise WorkersLostError("Workers are lost faster than iterations are done.")
+
+
+def rows_of(X: NDArray, w: NDArray | None, n_jobs: int | None, client: Any) -> Rows:
+    """The objects on threads, or on the workers of a client."""
+    if client is None:
+        return LocalRows(X, w, thread_count(n_jobs))
+    return ClusterRows(X, w, client)
 
 
 def _part(w: NDArray | None, lo: int, hi: int) -> NDArray | None:

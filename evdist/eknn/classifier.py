@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.eknn.base import EvidentialClassifier
-from evdist.eknn.classifier_solver import CrispLabels, SoftLabels, learn
+from evdist.eknn.labels import CrispLabels, SoftLabels, learn
 from evdist.eknn.search import nearest_of_new, nearest_others, search
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer, non_negative, positive
@@ -107,9 +107,9 @@ class EKNNClassifier(EvidentialClassifier):
             with self._reporting() as report:
                 learnt = learn(
                     labels, d2, who, self.alpha, tol=self.tol, max_iter=self.max_iter,
-                    report=self._news(report, len(X)),
+                    clock=self._clock(report, len(X)),
                 )  # fmt: skip
-            given, history, converged = learnt.gamma, learnt.history, learnt.converged
+            given, history, converged = learnt.value, learnt.history, learnt.converged
         else:
             history = [labels.loss(d2, who, self.alpha, given)[0] / len(X)]
             converged = True

@@ -6,36 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource
-from evdist.ecm.estimator import ecm_parameters
+from evdist.ecm.base import check_descent, chosen_sets, ecm_parameters
+from evdist.ecm.solver import cheapest
+from evdist.engine.loop import best_of
+from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import (
-    at_most_objects,
-    focal_family,
-    integer,
-    non_negative,
-    one_of,
-    positive,
-)
-from evdist.medoids.ecmdd_solver import (
-    Medoids,
-    Prototypes,
-    WeightedMedoids,
-    best_weights,
-    cheapest,
-    descend,
-    seed_medoids,
-)
+from evdist.estimators.checks import non_negative, one_of, positive
+from evdist.estimators.placing import RowMasses
+from evdist.medoids.solver import Medoids, MedoidSolver, Prototypes, WeightedMedoids, seed_medoids
 from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask, map_rows
 
 __all__ = ["METRICS", "ECMdd", "MedoidClusterer"]
 
@@ -45,7 +31,7 @@ METRICS = (
 )  # fmt: skip
 
 
-class MedoidClusterer(CredalClusterer):
+class MedoidClusterer(RowMasses, CredalClusterer):
     """Base of the clusterers whose prototypes are objects, on a square matrix in memory.
 
     A subclass has `_start(D, medoid, sets)`, the prototypes to descend from, and `_costs(D)`, the
@@ -81,66 +67,39 @@ class MedoidClusterer(CredalClusterer):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         c = sets.n_clusters
         starts = [seed_medoids(D, c, rng) for _ in range(self.n_init)] if given is None else [given]
-        best = None
+        solvers = [MedoidSolver(D, self._start(D, medoid, sets), self.tol) for medoid in starts]
         with self._reporting() as report:
-            for r, medoid in enumerate(starts):
-                stage = "fit" if len(starts) == 1 else f"start {r + 1} of {len(starts)}"
-                found = descend(
-                    D, self._start(D, medoid, sets), tol=self.tol, max_iter=self.max_iter,
-                    stage=stage, report=report,
-                )  # fmt: skip
-                if best is None or found.history[-1] < best.history[-1]:
-                    best = found
-        assert best is not None
+            fit = best_of(solvers, self.max_iter, report=report)
         self._rows = np.empty((0, D.shape[1])) if self.metric == "precomputed" else X
         self._sets = sets
-        self._keep(best.prototypes, D)
-        self._finish(CredalPartition(best.mass, sets), best.history, best.converged)
+        self._keep(fit.value.prototypes, D)
+        self._finish(CredalPartition(fit.value.mass, sets), fit.history, fit.converged)
         return self
 
     def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
         """Focal sets and given medoids, once every parameter has been checked."""
         n = len(X)
-        c = integer("n_clusters", self.n_clusters, 1)
-        for name in ("n_init", "max_iter"):
-            integer(name, getattr(self, name), 1)
-        non_negative("tol", self.tol)
+        c = check_descent(self, n)
         one_of("metric", self.metric, METRICS)
         ecm_parameters(self.alpha, self.beta, self.delta)
-        self._check_callbacks()
-        at_most_objects(c, n)
         if self.metric == "precomputed":
             MatrixSource.of(X)
-        need, there = 3 * 8 * n * n, psutil.virtual_memory().available
-        if need > there:
-            raise MemoryError(
-                f"A square matrix of {n:,} objects needs about {need / 1e9:.1f} GB to work with, "
-                f"but {there / 1e9:.1f} GB are free. Use EVCLUS, which samples dissimilarities."
-            )
-        family = focal_family(self.focal_sets, c, _FAMILIES)
-        sets = family if isinstance(family, FocalSets) else getattr(FocalSets, family)(c)
+        check_memory(
+            {"dissimilarities": 3 * 8 * n * n}, "Use EVCLUS, which samples dissimilarities.",
+            what=f"{type(self).__name__} of {n:,} objects",
+        )  # fmt: skip
+        sets = chosen_sets(self.focal_sets, c, _FAMILIES)
         if (sets.singletons < 0).any():
             lone = int(sets.singletons.argmin())
             raise ValueError(f"focal_sets must hold every single cluster, but {{{lone}}} is not.")
         return sets, _given_medoids(self.init, c, n)
 
     # ------------------------------------------------------------------ new objects
-    def predict_mass(self, X: Any) -> Any:
-        """Mass functions of new objects: (rows, f). A Dask array gives a Dask array.
-
-        With metric="precomputed" the rows of X are dissimilarities to all fitted objects.
-        """
-        check_is_fitted(self, "credal_partition_")
-        if is_dask(X) and hasattr(X, "map_blocks"):
-            f = len(self.credal_partition_.focal_sets)
-            return map_rows(self._predict_rows, X, width=f, dtype=np.float64)
-        X = np.asarray(self._table(X, reset=False), dtype=float)
+    def _masses(self, X: NDArray) -> NDArray[np.float64]:
+        X = np.asarray(X, dtype=float)
         if self.metric != "precomputed":
             X = cdist(X, self._rows, self.metric)
         return cheapest(self._costs(X), float(self.beta))[0]
-
-    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float64]:
-        return self.predict_mass(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -270,7 +229,7 @@ class ECMdd(MedoidClusterer):
             return self._single(medoid, sets)
         # The first weights are those for the fuzzy memberships that the medoids give.
         near = cheapest(D[:, medoid], float(self.beta))[0]
-        weights = best_weights((near**self.beta).T @ D, float(self.psi))
+        weights = cheapest((near**self.beta).T @ D, float(self.psi))[0]
         return self._many(weights, sets)
 
     def _many(self, weights: NDArray, sets: FocalSets) -> WeightedMedoids:

@@ -23,27 +23,21 @@ plausibility.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from evdist.belief import FocalSets, commonality, mass_from_commonality, normalise
-from evdist.eknn.loss import evidence, loss
+from evdist.eknn.kernel import evidence, loss
+from evdist.engine.loop import Solution
+from evdist.engine.progress import Clock
 
-__all__ = ["CrispLabels", "Learnt", "SoftLabels", "learn", "masses_from_weights"]
+__all__ = ["CrispLabels", "SoftLabels", "learn", "masses_from_weights"]
 
 #: Numbers in a table of commonalities held at once.
 _AT_ONCE = 4_000_000
-
-
-@dataclass(frozen=True)
-class Learnt:
-    gamma: NDArray[np.float64]
-    history: list[float]
-    converged: bool
 
 
 @dataclass(frozen=True)
@@ -176,8 +170,8 @@ def learn(
     *,
     tol: float,
     max_iter: int,
-    report: Callable[[int, float, float], None],
-) -> Learnt:
+    clock: Clock,
+) -> Solution[NDArray[np.float64]]:
     """Minimise the mean of J over log(gamma) by L-BFGS; gamma stays positive by itself."""
     n = len(d2)
 
@@ -189,9 +183,9 @@ def learn(
     theta = np.log(labels.first_gamma(d2, who))
     history = [value(theta)[0]]
 
-    def heard(intermediate_result) -> None:
+    def heard(intermediate_result: OptimizeResult) -> None:
         history.append(float(intermediate_result.fun))
-        report(len(history) - 1, history[-1], history[-1] - history[-2])
+        clock.tell(len(history) - 1, history[-1], history[-1] - history[-2])
 
     found = minimize(
         value, theta, jac=True, method="L-BFGS-B", callback=heard,
@@ -199,7 +193,7 @@ def learn(
         bounds=[(t - 30.0, t + 30.0) for t in theta],
         options={"maxiter": max_iter, "ftol": tol, "gtol": 1e-10},
     )  # fmt: skip
-    return Learnt(np.exp(found.x), history, found.nit < max_iter)
+    return Solution(np.exp(found.x), history, found.nit < max_iter, clock.seconds)
 
 
 def masses_from_weights(u: NDArray[np.float64]) -> NDArray[np.float64]:
