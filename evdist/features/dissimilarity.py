@@ -25,7 +25,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from evdist.data.sources import AttributeSource, CallableSource, Source
-from evdist.features.base import RowTransformer, check_count, count_features, refuse_beyond
+from evdist.engine.memory import check_memory
+from evdist.estimators.checks import integer
+from evdist.features.base import RowTransformer, count_features
 from evdist.kernels.distances import METRICS, Metric
 from evdist.partition.rows import block_rows
 
@@ -81,8 +83,8 @@ class DissimilarityPCA(RowTransformer):
         X : (n, L) dissimilarities with metric="precomputed", else (n, d) objects
         y : ignored
         """
-        check_count("n_landmarks", self.n_landmarks)
-        check_count("n_components", self.n_components)
+        integer("n_landmarks", self.n_landmarks, 1)
+        integer("n_components", self.n_components, 1)
         if not callable(self.metric) and self.metric not in ("precomputed", *METRICS):
             raise ValueError(
                 f"metric must be one of {', '.join(sorted(METRICS))}, precomputed, or a function "
@@ -93,12 +95,12 @@ class DissimilarityPCA(RowTransformer):
         if self.metric != "precomputed":
             L = min(int(self.n_landmarks), n)
         r = count_features(self.n_components, L, f"there are {L} landmarks, n_features={L}")
-        refuse_beyond(
-            8 * 4 * L * L,
-            f"The covariance of dissimilarities to {L:,} landmarks",
+        check_memory(
+            {"covariance": 8 * 4 * L * L},
             "Pass the columns of a few thousand landmarks, D[:, landmarks]."
             if self.metric == "precomputed"
             else "Lower n_landmarks to a few thousand.",
+            what=f"The covariance of dissimilarities to {L:,} landmarks",
         )
         if self.metric != "precomputed":
             self.landmarks_ = np.arange(n)

@@ -18,7 +18,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from evdist.features.base import RowTransformer, check_count, count_features, refuse_beyond
+from evdist.engine.memory import check_memory
+from evdist.estimators.checks import integer
+from evdist.features.base import RowTransformer, count_features
 from evdist.features.kernel_space import (
     Kernel,
     check_kernel,
@@ -119,10 +121,10 @@ class KernelFDA(_Labelled):
         shrinkage = _check_share(self.shrinkage, "Without it the answer is not unique.")
         basis, labels = self._read(X, y)
         c = len(self.classes_)
-        refuse_beyond(
-            kernel_bytes(len(basis)),
-            f"The kernel matrix of {len(basis):,} labelled objects",
+        check_memory(
+            {"kernel matrix": kernel_bytes(len(basis))},
             "Set the labels of a part of them to -1, or use LFDA or LDA.",
+            what=f"The kernel matrix of {len(basis):,} labelled objects",
         )
         R, Z = orthonormal_functions(basis, self.kernel, self.gamma)
         most = min(c - 1, Z.shape[1])
@@ -190,17 +192,17 @@ class LFDA(_Labelled):
         y : (n,) labels
             A number below 0 says that the label is not known.
         """
-        k = check_count("n_neighbors", self.n_neighbors)
+        k = integer("n_neighbors", self.n_neighbors, 1)
         shrinkage = _check_share(self.shrinkage, "Without it dependent columns have no answer.")
         Z, labels = self._read(X, y)
         d = Z.shape[1]
         r = count_features(self.n_components, d, f"X has n_features={d}")
         classes = [Z[labels == label] for label in self.classes_]
         sizes = np.array([len(members) for members in classes])
-        refuse_beyond(
-            8 * (3 * int(sizes.max()) ** 2 + int((sizes**2).sum())),
-            f"The affinities of {len(Z):,} labelled objects in {len(classes)} classes",
+        check_memory(
+            {"affinities": 8 * (3 * int(sizes.max()) ** 2 + int((sizes**2).sum()))},
             "Set the labels of a part of them to -1, or use LDA.",
+            what=f"LFDA of {len(Z):,} labelled objects in {len(classes)} classes",
         )
         within, between = local_scatter(classes, [local_affinity(X_l, k) for X_l in classes])
         spread = np.trace(within + between) / d

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from evdist.features.base import check_positive
+from evdist.estimators.checks import positive
 from evdist.partition.rows import block_rows
 
 __all__ = ["KERNELS", "check_kernel", "kernel_bytes", "kernel_map", "orthonormal_functions"]
@@ -37,7 +37,7 @@ def check_kernel(kernel: Any, gamma: Any) -> None:
             f"kernel must be one of {', '.join(KERNELS)} or a function of two rows, got {kernel!r}."
         )
     if gamma is not None:
-        check_positive("gamma", gamma)
+        positive("gamma", gamma)
 
 
 def kernel_bytes(m: int) -> int:

@@ -14,13 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from evdist.constraints import check_links
-from evdist.features.base import (
-    RowTransformer,
-    check_count,
-    check_positive,
-    count_features,
-    refuse_beyond,
-)
+from evdist.engine.memory import check_memory
+from evdist.estimators.checks import integer, positive
+from evdist.features.base import RowTransformer, count_features
 from evdist.features.kernel_space import (
     Kernel,
     check_kernel,
@@ -44,9 +40,9 @@ class _Linked(RowTransformer):
     def _read(self, X: Any, must_link: Any, cannot_link: Any) -> tuple[NDArray, ...]:
         """X (n, d), the linked objects (m,), pairs of places among them (p, 2), signs (p,)."""
         for name in ("n_components", "max_iter"):
-            check_count(name, getattr(self, name))
+            integer(name, getattr(self, name), 1)
         for name in ("sharpness", "tol"):
-            check_positive(name, getattr(self, name))
+            positive(name, getattr(self, name))
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         must, cannot = check_links(must_link, cannot_link, len(X))
         if not len(cannot):
@@ -60,7 +56,8 @@ class _Linked(RowTransformer):
 
     def _refuse(self, need: int, p: int, m: int) -> None:
         what = f"{type(self).__name__} on {p:,} links between {m:,} objects"
-        refuse_beyond(need, what, "Give fewer links, some of these drawn at random.")
+        cure = "Give fewer links, some of these drawn at random."
+        check_memory({"links": need}, cure, what=what)
 
     def _solve(self, Z: NDArray, place: NDArray, s: NDArray) -> Map:
         """The map of the coordinates Z (m, d) of the linked objects."""
