@@ -92,7 +92,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
         """Masses of ECM at the fitted prototypes."""
         return LocalRows(X, None, thread_count(self.n_jobs)).masses(self._model)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         model = self._model
         values = {"alpha": model.alpha, "beta": model.beta, "delta": model.delta}
         arrays = {"prototypes": model.prototypes}
@@ -100,7 +100,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
             arrays["metric"] = model.metric
         return values, arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         alpha, beta, delta = (float(values[name]) for name in ("alpha", "beta", "delta"))
         sets = self.credal_partition_.focal_sets
         self._keep(Model(sets, arrays["prototypes"], alpha, beta, delta, arrays.get("metric")))
@@ -114,7 +114,7 @@ def ecm_parameters(alpha: Any, beta: Any, delta: Any) -> tuple[float, float, flo
     return alpha, float(beta), delta
 
 
-def delta_for(delta: Any, X: NDArray, w: NDArray | None) -> Any:
+def delta_for(delta: Any, X: NDArray[Any], w: NDArray[Any] | None) -> Any:
     """What was given, or for "auto" the root mean square of the distances between two objects."""
     if isinstance(delta, str) and delta == "auto":
         w = np.ones(len(X)) if w is None else w  # their mean is one
@@ -126,7 +126,7 @@ def delta_for(delta: Any, X: NDArray, w: NDArray | None) -> Any:
     return delta
 
 
-def check_spread(X: NDArray) -> None:
+def check_spread(X: NDArray[Any]) -> None:
     """Data for an adaptive metric must spread in all directions."""
     spread = X.std(axis=0)
     if not spread.all():

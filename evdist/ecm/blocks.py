@@ -32,7 +32,7 @@ _ATTEMPTS = 10
 class LocalRows:
     """Objects in memory, worked through on threads: X (n, d), w (n,) or None."""
 
-    def __init__(self, X: NDArray, w: NDArray | None = None, n_threads: int = 1):
+    def __init__(self, X: NDArray[Any], w: NDArray[Any] | None = None, n_threads: int = 1):
         self.n = len(X)
         self._X, self._w, self._n_threads = X, w, n_threads
 
@@ -64,7 +64,7 @@ class LocalRows:
 class ClusterRows:
     """The same objects, sent to the workers of `client` (a distributed.Client) in parts."""
 
-    def __init__(self, X: NDArray, w: NDArray | None, client: Any):
+    def __init__(self, X: NDArray[Any], w: NDArray[Any] | None, client: Any):
         smallest_worker(client)  # refuses what is no client
         self.n = len(X)
         self._X, self._w, self._client = X, w, client
@@ -97,14 +97,14 @@ class ClusterRows:
         raise WorkersLostError("Workers are lost faster than iterations are done.")
 
 
-def rows_of(X: NDArray, w: NDArray | None, n_jobs: int | None, client: Any) -> Rows:
+def rows_of(X: NDArray[Any], w: NDArray[Any] | None, n_jobs: int | None, client: Any) -> Rows:
     """The objects on threads, or on the workers of a client."""
     if client is None:
         return LocalRows(X, w, thread_count(n_jobs))
     return ClusterRows(X, w, client)
 
 
-def _part(w: NDArray | None, lo: int, hi: int) -> NDArray | None:
+def _part(w: NDArray[Any] | None, lo: int, hi: int) -> NDArray[Any] | None:
     return None if w is None else w[lo:hi]
 
 

@@ -223,12 +223,12 @@ class BPEC(PrototypeClusterer):
         return Model(family, prototypes, *ecm_parameters(self.alpha, self.beta, self.delta))
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values, arrays = super()._state()
         peaks = {"delta": self.peaks_.delta, "bel": self.peaks_.bel}
         return values, {**arrays, "centres": self.centres_, **peaks}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_state(values, arrays)
         self.centres_ = arrays["centres"]
         self.peaks_ = BeliefPeaks(arrays["delta"], arrays["bel"])

@@ -194,11 +194,11 @@ class CCM(PrototypeClusterer):
         return self
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values, arrays = super()._state()
         return {**values, "gamma": self._model.gamma}, arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._keep(
             CredalModel(
                 self.credal_partition_.focal_sets, np.asarray(arrays["prototypes"], dtype=float),

@@ -148,7 +148,7 @@ class RECM(CredalClusterer):
         self._finish(CredalPartition(mass, sets), fit.history, fit.converged)
         return self
 
-    def _square(self, X: NDArray) -> NDArray[np.float64]:
+    def _square(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Squared dissimilarities of all objects; what new objects are compared with is kept."""
         self._objects = None
         if self.metric == "precomputed":
@@ -164,7 +164,7 @@ class RECM(CredalClusterer):
         np.fill_diagonal(D, 0.0)
         return D
 
-    def _squared(self, X: NDArray) -> NDArray[np.float64]:
+    def _squared(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Squared dissimilarities of these objects to the fitted ones, (rows, n)."""
         D = cdist(X, self._objects, self.metric)
         D *= D
@@ -218,7 +218,7 @@ class RECM(CredalClusterer):
             D = self._squared(D)
         return self._model.new_masses(D).astype(np.float32)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         model = self._model
         names = ("alpha", "beta", "delta", "shift")
         arrays = {"Q": model.Q, "K": model.K}
@@ -226,7 +226,7 @@ class RECM(CredalClusterer):
             arrays["objects"] = self._objects
         return {name: getattr(model, name) for name in names}, arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         numbers = (float(values[name]) for name in ("alpha", "beta", "delta", "shift"))
         sets = self.credal_partition_.focal_sets
         Q, K = (np.asarray(arrays[name], dtype=float) for name in ("Q", "K"))
@@ -239,7 +239,7 @@ class RECM(CredalClusterer):
         return tags
 
 
-def _delta_for(delta: Any, D: NDArray, w: NDArray) -> Any:
+def _delta_for(delta: Any, D: NDArray[Any], w: NDArray[Any]) -> Any:
     """What was given, or for "auto" the root of the mean squared dissimilarity."""
     if isinstance(delta, str) and delta == "auto":
         square = float(w @ D @ w) / len(D) ** 2  # weights have mean one
@@ -247,7 +247,7 @@ def _delta_for(delta: Any, D: NDArray, w: NDArray) -> Any:
     return delta
 
 
-def _check_square(D: NDArray) -> None:
+def _check_square(D: NDArray[Any]) -> None:
     """Square, not negative, zero on the diagonal, the same both ways."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
@@ -270,7 +270,7 @@ def _check_square(D: NDArray) -> None:
             )
 
 
-def _refuse_negative(D: NDArray) -> None:
+def _refuse_negative(D: NDArray[Any]) -> None:
     if D.size and D.min() < 0:
         i, j = np.unravel_index(int(D.argmin()), D.shape)
         raise ValueError(

@@ -147,7 +147,7 @@ class Model:
         )
 
     # ------------------------------------------------------------------ one block of objects
-    def sums(self, X: NDArray, w: Floats | None = None) -> Floats:
+    def sums(self, X: NDArray[Any], w: Floats | None = None) -> Floats:
         """The sums of a block of objects in one vector; vectors of blocks are added up."""
         (f, d), c = self.vbar.shape, len(self.prototypes)
         X, w = _as_compiled(X), _NO_WEIGHTS if w is None else _as_compiled(w)
@@ -173,7 +173,7 @@ class Model:
         Q = lower + np.tril(lower, -1).transpose(0, 2, 1)
         return Sums(float(vector[0]), W, T=rest[: f * d].reshape(f, d), Q=Q)
 
-    def masses(self, X: NDArray, dtype: type = np.float32) -> NDArray:
+    def masses(self, X: NDArray[Any], dtype: type = np.float32) -> NDArray[Any]:
         """Masses of the objects of a block, (rows, f): slides, "update equations"."""
         X, M = _as_compiled(X), np.empty((len(X), len(self.focal_sets)))
         if self.metric is None:
@@ -200,7 +200,7 @@ class Model:
         return replace(self, prototypes=V, metric=metrics_from(self, Q))
 
 
-def _as_compiled(block: NDArray) -> Floats:
+def _as_compiled(block: NDArray[Any]) -> Floats:
     """The block as the kernels were compiled for it; only what is something else is copied."""
     return np.require(block, np.float64, ["C", "W"])
 

@@ -170,7 +170,7 @@ class EKNNclus(RowMasses, CredalClusterer):
         self._finish(partition, best.history, best.converged, sweeps="visits of all objects")
         return self
 
-    def _checked(self, X: NDArray) -> int:
+    def _checked(self, X: NDArray[Any]) -> int:
         """The number of neighbours, once every parameter has been checked."""
         n = len(X)
         one_of("metric", self.metric, tuple(METRICS))
@@ -215,7 +215,7 @@ class EKNNclus(RowMasses, CredalClusterer):
 
     def _start(
         self,
-        X: NDArray,
+        X: NDArray[Any],
         K: int,
         random: np.random.RandomState,
         report: Report,
@@ -231,7 +231,7 @@ class EKNNclus(RowMasses, CredalClusterer):
 
     def _from_sample(
         self,
-        X: NDArray,
+        X: NDArray[Any],
         K: int,
         random: np.random.RandomState,
         report: Report,
@@ -253,16 +253,16 @@ class EKNNclus(RowMasses, CredalClusterer):
         return label
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {"n_clusters": self.n_clusters_, "gamma": self.gamma_}
         return values, {"rows": self._rows, "labels": self._row_labels}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.n_clusters_, self.gamma_ = int(values["n_clusters"]), float(values["gamma"])
         self._rows, self._row_labels = arrays["rows"], arrays["labels"]
 
     # ------------------------------------------------------------------ new objects
-    def _masses(self, X: NDArray) -> NDArray[np.float32]:
+    def _masses(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """Masses by the rule, from the nearest fitted objects."""
         index = search(self._rows, self.metric, self.n_jobs)
         d, j = nearest_of_new(index, X, self._neighbours(len(self._rows)))

@@ -16,6 +16,7 @@ from evdist.eknn.network_model import Network, first_network, fit_network, masse
 from evdist.engine.loop import Solution
 from evdist.engine.progress import Clock, Progress
 from evdist.estimators.checks import integer, non_negative, weights
+from evdist.partition import CredalPartition
 
 __all__ = ["EvidentialNN"]
 
@@ -124,8 +125,8 @@ class EvidentialNN(EvidentialClassifier):
             clock = self._clock(report, len(X))
             best = self._best(X, number, w, per_class, self.mu_, seed, clock)
         self._network = best.value
-        sets = FocalSets.simple(len(self.classes_))
-        self._finish(masses(self._network, X), sets, best.history, best.converged)
+        partition = CredalPartition(masses(self._network, X), FocalSets.simple(len(self.classes_)))
+        self._finish(partition, best.history, best.converged)
         return self
 
     def _checked(self, y: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -219,13 +220,13 @@ class EvidentialNN(EvidentialClassifier):
         return self._network.gamma
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         net = self._network
         errors = [[mu, error] for mu, error in self.cv_errors_]
         values = {**self._class_values(), "mu": self.mu_, "cv_errors": errors}
         return values, {"P": net.P, "b": net.b, "x": net.x, "g": net.g}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._set_classes(values)
         self.mu_ = float(values["mu"])
         self.cv_errors_ = [(float(mu), float(error)) for mu, error in values["cv_errors"]]

@@ -24,10 +24,10 @@ class RowTransformer(
     _n_features_out: int
 
     @abstractmethod
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Features (rows, n_components) of rows that have been checked."""
 
-    def _rows(self, X: Any) -> NDArray:
+    def _rows(self, X: Any) -> NDArray[Any]:
         return validate_data(self, X, reset=False, dtype=np.float64)
 
     def transform(self, X: Any) -> Any:
@@ -42,7 +42,7 @@ class RowTransformer(
             return map_rows(self._transform_rows, X, width=self._n_features_out, dtype=float)
         return self._features(self._rows(X))
 
-    def _transform_rows(self, rows: NDArray, first: int) -> NDArray[np.float64]:
+    def _transform_rows(self, rows: NDArray[Any], first: int) -> NDArray[np.float64]:
         return self._features(self._rows(rows))
 
 

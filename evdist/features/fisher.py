@@ -36,7 +36,7 @@ __all__ = ["LFDA", "KernelFDA"]
 class _Labelled(RowTransformer):
     """Reads labels of which some are not known."""
 
-    def _read(self, X: Any, y: Any) -> tuple[NDArray, NDArray]:
+    def _read(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The labelled rows of X (m, d), and their labels (m,)."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -137,7 +137,7 @@ class KernelFDA(_Labelled):
         self._n_features_out = r
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return kernel_map(X, self.basis_, self.dual_coef_, self.kernel, self.gamma) - self.offset_
 
 
@@ -218,11 +218,11 @@ class LFDA(_Labelled):
         self._n_features_out = r
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return (X - self.mean_) @ self.components_.T
 
 
-def _signed(directions: NDArray, Z: NDArray) -> NDArray[np.float64]:
+def _signed(directions: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.float64]:
     """Columns with the sign by which the largest feature of Z's rows, less their mean, is positive.
 
     An eigenvector has no sign of its own; this one does not change when the data are turned.

@@ -37,7 +37,7 @@ class _Linked(RowTransformer):
     tol: float
     max_iter: int
 
-    def _read(self, X: Any, must_link: Any, cannot_link: Any) -> tuple[NDArray, ...]:
+    def _read(self, X: Any, must_link: Any, cannot_link: Any) -> tuple[NDArray[Any], ...]:
         """X (n, d), the linked objects (m,), pairs of places among them (p, 2), signs (p,)."""
         for name in ("n_components", "max_iter"):
             integer(name, getattr(self, name), 1)
@@ -59,7 +59,7 @@ class _Linked(RowTransformer):
         cure = "Give fewer links, some of these drawn at random."
         check_memory({"links": need}, cure, what=what)
 
-    def _solve(self, Z: NDArray, place: NDArray, s: NDArray) -> Map:
+    def _solve(self, Z: NDArray[Any], place: NDArray[Any], s: NDArray[Any]) -> Map:
         """The map of the coordinates Z (m, d) of the linked objects."""
         search = Search(
             int(self.n_components), float(self.sharpness), float(self.tol), int(self.max_iter)
@@ -163,7 +163,7 @@ class PCCA(_Linked):
         self.components_ = self._solve(Z - self.mean_, place, s).L
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return (X - self.mean_) @ self.components_.T
 
 
@@ -243,5 +243,5 @@ class KernelPCCA(_Linked):
         self.offset_ = (Z @ L.T).mean(axis=0)
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return kernel_map(X, self.basis_, self.dual_coef_, self.kernel, self.gamma) - self.offset_

@@ -48,9 +48,9 @@ class MedoidClusterer(RowMasses, CredalClusterer):
     n_init: int
     tol: float
     random_state: Any
-    _start: Callable[[NDArray, NDArray, FocalSets], Prototypes]
-    _costs: Callable[[NDArray], NDArray]
-    _keep: Callable[[Any, NDArray], None]
+    _start: Callable[[NDArray[Any], NDArray[Any], FocalSets], Prototypes]
+    _costs: Callable[[NDArray[Any]], NDArray[Any]]
+    _keep: Callable[[Any, NDArray[Any]], None]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the objects.
@@ -76,7 +76,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
         self._finish(CredalPartition(fit.value.mass, sets), fit.history, fit.converged)
         return self
 
-    def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
+    def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         """Focal sets and given medoids, once every parameter has been checked."""
         n = len(X)
         c = check_descent(self, n)
@@ -95,7 +95,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
         return sets, _given_medoids(self.init, c, n)
 
     # ------------------------------------------------------------------ new objects
-    def _masses(self, X: NDArray) -> NDArray[np.float64]:
+    def _masses(self, X: NDArray[Any]) -> NDArray[np.float64]:
         X = np.asarray(X, dtype=float)
         if self.metric != "precomputed":
             X = cdist(X, self._rows, self.metric)
@@ -213,18 +213,18 @@ class ECMdd(MedoidClusterer):
 
     weights_: NDArray[np.float64] | None
 
-    def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
+    def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         for name in ("eta", "gamma", "sharpness"):
             non_negative(name, getattr(self, name))
         if not positive("psi", self.psi) > 1:
             raise ValueError(f"psi must be a number above 1, got {self.psi!r}; 2 is the usual one.")
         return super()._checked(X)
 
-    def _single(self, medoid: NDArray, sets: FocalSets) -> Medoids:
+    def _single(self, medoid: NDArray[Any], sets: FocalSets) -> Medoids:
         numbers = ecm_parameters(self.alpha, self.beta, self.delta)
         return Medoids(sets, medoid, *numbers, float(self.eta), float(self.gamma))
 
-    def _start(self, D: NDArray, medoid: NDArray, sets: FocalSets) -> Prototypes:
+    def _start(self, D: NDArray[Any], medoid: NDArray[Any], sets: FocalSets) -> Prototypes:
         if not self.weighted:
             return self._single(medoid, sets)
         # The first weights are those for the fuzzy memberships that the medoids give.
@@ -232,11 +232,11 @@ class ECMdd(MedoidClusterer):
         weights = cheapest((near**self.beta).T @ D, float(self.psi))[0]
         return self._many(weights, sets)
 
-    def _many(self, weights: NDArray, sets: FocalSets) -> WeightedMedoids:
+    def _many(self, weights: NDArray[Any], sets: FocalSets) -> WeightedMedoids:
         numbers = ecm_parameters(self.alpha, self.beta, self.delta)
         return WeightedMedoids(sets, weights, *numbers, float(self.psi), float(self.sharpness))
 
-    def _keep(self, found: Medoids | WeightedMedoids, D: NDArray) -> None:
+    def _keep(self, found: Medoids | WeightedMedoids, D: NDArray[Any]) -> None:
         if isinstance(found, WeightedMedoids):
             self.weights_, self.medoids_ = found.weights, found.weights.argmax(axis=1)
             self._set_medoids = np.empty(0, dtype=np.int64)
@@ -244,26 +244,26 @@ class ECMdd(MedoidClusterer):
             self.weights_, self.medoids_ = None, found.medoid
             self._set_medoids = found.set_medoids(D)
 
-    def _costs(self, D: NDArray) -> NDArray:
+    def _costs(self, D: NDArray[Any]) -> NDArray[Any]:
         if self.weights_ is not None:
             return self._many(self.weights_, self._sets).costs(D)
         single = self._single(self.medoids_, self._sets)
         return single.costs_at(D[:, self.medoids_], D[:, self._set_medoids])
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {"rows": self._rows, "medoids": self.medoids_, "sets": self._set_medoids}
         if self.weights_ is not None:
             arrays["weights"] = self.weights_
         return {}, arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._rows, self._sets = arrays["rows"], self.credal_partition_.focal_sets
         self.medoids_, self._set_medoids = arrays["medoids"], arrays["sets"]
         self.weights_ = arrays.get("weights")
 
 
-def _square(X: NDArray, metric: str) -> NDArray[np.float64]:
+def _square(X: NDArray[Any], metric: str) -> NDArray[np.float64]:
     """All dissimilarities, symmetric and zero on the diagonal."""
     X = np.asarray(X, dtype=float)
     D = 0.5 * (X + X.T) if metric == "precomputed" else cdist(X, X, metric)

@@ -209,27 +209,27 @@ class MECM(MedoidClusterer):
         self.random_state = random_state
         self.callbacks = callbacks
 
-    def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
+    def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         positive("eta", self.eta)
         non_negative("gamma", self.gamma)
         return super()._checked(X)
 
-    def _start(self, D: NDArray, medoid: NDArray, sets: FocalSets) -> MedianMedoids:
+    def _start(self, D: NDArray[Any], medoid: NDArray[Any], sets: FocalSets) -> MedianMedoids:
         numbers = ecm_parameters(self.alpha, self.beta, self.delta)
         return MedianMedoids(sets, medoid, *numbers, float(self.eta), float(self.gamma))
 
-    def _keep(self, found: MedianMedoids, D: NDArray) -> None:
+    def _keep(self, found: MedianMedoids, D: NDArray[Any]) -> None:
         self.medoids_ = found.medoid
         self._between = D[np.ix_(found.medoid, found.medoid)]
 
-    def _costs(self, D: NDArray) -> NDArray:
+    def _costs(self, D: NDArray[Any]) -> NDArray[Any]:
         model = self._start(D, self.medoids_, self._sets)
         return model.costs_at(D[:, self.medoids_], self._between)
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {}, {"rows": self._rows, "medoids": self.medoids_, "between": self._between}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._rows, self._sets = arrays["rows"], self.credal_partition_.focal_sets
         self.medoids_, self._between = arrays["medoids"], arrays["between"]

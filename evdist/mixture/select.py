@@ -98,7 +98,7 @@ def select_mixture(
 
 
 def _best_start(
-    starts: Starts, parts: list[NDArray], c: int, model: str, how: dict[str, Any]
+    starts: Starts, parts: list[NDArray[Any]], c: int, model: str, how: dict[str, Any]
 ) -> EMResult:
     """EM from every partition of the starting rows; a fit that has not failed comes first."""
     fits = []
