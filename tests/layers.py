@@ -48,7 +48,6 @@ OWNERS: dict[str, tuple[str, ...]] = {
         "evdist.ecm.kernel",
         "evdist.ecm.link_kernel",
         "evdist.eknn.kernel",
-        "evdist.eknn.loss",
         "evdist.eknn.network_kernel",
     ),
     "llvmlite": ("evdist.kernels",),

@@ -109,7 +109,7 @@ def _belief(
     reach = s[neighbour]
     near = np.zeros_like(d)
     np.divide(d, reach, out=near, where=reach > 0)
-    # A neighbour among its own copies reaches nobody but them.
+    # A neighbour among its own copies reaches these alone.
     near[(reach == 0) & (d > 0)] = np.inf
     return 1.0 - np.prod(1.0 - np.exp(-(near**2)) / K, axis=1)
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.ecm.solver import Model, Sums
+from evdist.ecm.solver import Model, Rows, Sums
 from evdist.engine.workers import WorkersLostError, smallest_worker, wait_for_workers
+from evdist.kernels.threads import thread_count
 
-__all__ = ["BLOCK", "ClusterRows", "LocalRows"]
+__all__ = ["BLOCK", "ClusterRows", "LocalRows", "rows_of"]
 
 #: Rows of a block: a hundred tiles, so that a vector of sums costs next to nothing.
 BLOCK = 8192
@@ -31,7 +32,7 @@ _ATTEMPTS = 10
 class LocalRows:
     """Objects in memory, worked through on threads: X (n, d), w (n,) or None."""
 
-    def __init__(self, X: NDArray, w: NDArray | None = None, n_threads: int = 1):
+    def __init__(self, X: NDArray[Any], w: NDArray[Any] | None = None, n_threads: int = 1):
         self.n = len(X)
         self._X, self._w, self._n_threads = X, w, n_threads
 
@@ -63,7 +64,7 @@ class LocalRows:
 class ClusterRows:
     """The same objects, sent to the workers of `client` (a distributed.Client) in parts."""
 
-    def __init__(self, X: NDArray, w: NDArray | None, client: Any):
+    def __init__(self, X: NDArray[Any], w: NDArray[Any] | None, client: Any):
         smallest_worker(client)  # refuses what is no client
         self.n = len(X)
         self._X, self._w, self._client = X, w, client
@@ -96,7 +97,14 @@ class ClusterRows:
         raise WorkersLostError("Workers are lost faster than iterations are done.")
 
 
-def _part(w: NDArray | None, lo: int, hi: int) -> NDArray | None:
+def rows_of(X: NDArray[Any], w: NDArray[Any] | None, n_jobs: int | None, client: Any) -> Rows:
+    """The objects on threads, or on the workers of a client."""
+    if client is None:
+        return LocalRows(X, w, thread_count(n_jobs))
+    return ClusterRows(X, w, client)
+
+
+def _part(w: NDArray[Any] | None, lo: int, hi: int) -> NDArray[Any] | None:
     return None if w is None else w[lo:hi]
 
 

@@ -1,4 +1,9 @@
-"""Belief-peaks evidential clustering as a scikit-learn estimator."""
+"""Belief-peaks evidential clustering: centres from the delta-Bel graph, then masses and metric.
+
+Reference: Su, Denoeux (2019), BPEC: belief-peaks evidential clustering. The centres come from
+`evdist.ecm.belief_peaks`; they stay, and ECM's objective (`evdist.ecm.solver`) is minimised
+over the masses and one metric per cluster.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
+from evdist.ecm.base import METRICS, PrototypeClusterer, chosen_sets, ecm_parameters
 from evdist.ecm.belief_peaks import BeliefPeaks, delta_bel
 from evdist.ecm.blocks import LocalRows
-from evdist.ecm.bpec_solver import fit_bpec
-from evdist.ecm.estimator import PrototypeClusterer, ecm_parameters
-from evdist.ecm.solver import Model
+from evdist.ecm.solver import ECMSolver, Model, Rows
+from evdist.ecm.start import with_neighbour_pairs
+from evdist.engine.loop import minimise
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import (
     at_most_objects,
@@ -24,13 +30,11 @@ from evdist.estimators.checks import (
     positive,
 )
 from evdist.kernels.threads import thread_count
-from evdist.partition import CredalPartition
 
 __all__ = ["BPEC"]
 
 _FAMILIES = ("simple", "pairs", "full", "select")
-_METRICS = ("euclidean", "adaptive")
-#: Neighbours when nobody says how many: no more than this.
+#: By default, no more neighbours than this.
 _MOST_NEIGHBOURS = 100
 
 
@@ -152,15 +156,20 @@ class BPEC(PrototypeClusterer):
         model = self._model_at(np.asarray(X[self.centres_], dtype=float))
         rows = LocalRows(X, None, threads)
         with self._reporting() as report:
-            fit = fit_bpec(
-                rows, model, adaptive=self.metric == "adaptive",
-                pair_neighbours=self.pair_neighbours if self.focal_sets == "select" else None,
-                tol=self.tol, max_iter=self.max_iter, report=report,
-            )  # fmt: skip
-        self._keep(fit.model)
-        partition = CredalPartition(rows.masses(fit.model), fit.model.focal_sets)
+            if self.focal_sets == "select":
+                first = minimise(
+                    self._solver(rows, model), self.max_iter, stage="singletons", report=report
+                )
+                model = with_neighbour_pairs(rows, first.value.model, self.pair_neighbours)
+            fit = minimise(self._solver(rows, model), self.max_iter, report=report)
+        partition = self._keep_and_place(rows, fit.value.model)
         self._finish(partition, fit.history, fit.converged)
         return self
+
+    def _solver(self, rows: Rows, model: Model) -> ECMSolver:
+        """Masses, and an adaptive metric, for the prototypes of `model`, which stay."""
+        start = model.adaptive() if self.metric == "adaptive" else model
+        return ECMSolver(rows, start, self.tol, move=False)
 
     def _checked(self, n: int) -> int:
         """The number of neighbours, once every parameter has been checked."""
@@ -177,7 +186,7 @@ class BPEC(PrototypeClusterer):
                 "evdist.delta_bel(X, K) gives the graph to choose it from."
             )
         ecm_parameters(self.alpha, self.beta, self.delta)
-        one_of("metric", self.metric, _METRICS)
+        one_of("metric", self.metric, METRICS)
         non_negative("tol", self.tol)
         for name in ("pair_neighbours", "max_iter"):
             integer(name, getattr(self, name), 1)
@@ -210,19 +219,16 @@ class BPEC(PrototypeClusterer):
         return inside[: self.n_clusters]
 
     def _model_at(self, prototypes: NDArray[np.float64]) -> Model:
-        c = len(prototypes)
-        family = focal_family(self.focal_sets, c, _FAMILIES)
-        if not isinstance(family, FocalSets):
-            family = getattr(FocalSets, "simple" if family == "select" else family)(c)
+        family = chosen_sets(self.focal_sets, len(prototypes), _FAMILIES)
         return Model(family, prototypes, *ecm_parameters(self.alpha, self.beta, self.delta))
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values, arrays = super()._state()
         peaks = {"delta": self.peaks_.delta, "bel": self.peaks_.bel}
         return values, {**arrays, "centres": self.centres_, **peaks}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_state(values, arrays)
         self.centres_ = arrays["centres"]
         self.peaks_ = BeliefPeaks(arrays["delta"], arrays["bel"])

@@ -1,28 +1,82 @@
-"""Credal c-means as a scikit-learn estimator."""
+"""Credal c-means: a set of clusters is far from objects that are far from any of its clusters.
+
+Reference: Liu, Pan, Dezert, Mercier (2015), Credal c-means clustering method based on belief
+functions, Knowledge-Based Systems 74, section 3.
+
+    J(M, V) = sum_i w_i [ sum_j m_ij^beta D_ij^2 + delta^2 m_i0^beta ]
+    D_ij^2  = ( sum_{k in A_j} |x_i - v_k|^2 + gamma |x_i - vbar_j|^2 ) / (|A_j| + gamma)
+
+In ECM only the last distance counts, so that the centre of a set may lie on another cluster. As
+|x - vbar_j|^2 is mean_k |x - v_k|^2 - s_j with s_j = mean_k |v_k - vbar_j|^2 (k in A_j),
+
+    D_ij^2  = mean_{k in A_j} |x_i - v_k|^2 - s_j gamma / (|A_j| + gamma):
+
+the sums over objects are those of ECM with alpha = 0 and another s_j. For given masses, with
+W_j = sum_i w_i m_ij^beta and u_j = W_j / (|A_j| + gamma), dJ/dv_k = 0 reads
+
+    sum_{A_j holds k} u_j v_k + sum_l sum_{A_j holds k, l} u_j gamma / |A_j|^2 v_l = B_k,
+    B_k = sum_i w_i x_i sum_{A_j holds k} m_ij^beta / |A_j|,
+
+a linear system H V = B, whose solution is the minimum of J over V: no iteration can raise J.
+
+Differs: the paper lets sets have at most T_c clusters; here that is the choice of focal sets
+(T_c = 2: "pairs").
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
-from evdist.ecm.blocks import ClusterRows, LocalRows
-from evdist.ecm.ccm_solver import CredalModel
-from evdist.ecm.estimator import PrototypeClusterer, checked_model
-from evdist.ecm.solver import Fit, Model, fit_ecm
-from evdist.ecm.start import SAMPLE, best_start
+from evdist.ecm.base import PrototypeClusterer, checked_model
+from evdist.ecm.blocks import rows_of
+from evdist.ecm.solver import Floats, Model, Sums
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative, weights
-from evdist.kernels.threads import thread_count
-from evdist.partition import CredalPartition
 
-__all__ = ["CCM"]
+__all__ = ["CCM", "CredalModel"]
 
 _FAMILIES = ("simple", "pairs", "full")
+
+
+@dataclass(frozen=True, eq=False)
+class CredalModel(Model):
+    """As a model of ECM with alpha = 0, sets being as far as their clusters.
+
+    Parameters
+    ----------
+    gamma : float
+        Weight of the distance to the centre of a set, at least 0.
+    """
+
+    alpha: float = 0.0
+    gamma: float = 1.0
+
+    @cached_property
+    def spread(self) -> Floats:
+        """s_j gamma / (|A_j| + gamma), (f,)."""
+        size = np.maximum(self.focal_sets.cardinality, 1)
+        return super().spread * self.gamma / (size + self.gamma)
+
+    def step(self, sums: Sums, *, move: bool = True) -> Model:
+        """The prototypes that minimise J for the masses behind `sums`."""
+        if not move:
+            return self
+        assert sums.B is not None
+        F = self.focal_sets.matrix.astype(float)
+        size = np.maximum(self.focal_sets.cardinality, 1).astype(float)
+        u = sums.W / (size + self.gamma)
+        H = np.diag(F.T @ u) + F.T @ ((u * self.gamma / size**2)[:, None] * F)
+        V = self.prototypes - self.centre
+        # Solved for the step: a prototype that no object determines stays where it is.
+        moved = np.linalg.lstsq(H, sums.B - H @ V, rcond=None)[0]
+        return replace(self, prototypes=self.prototypes + moved)
 
 
 class CCM(PrototypeClusterer):
@@ -78,7 +132,7 @@ class CCM(PrototypeClusterer):
     (300, 8)
     """
 
-    #: Read by the checks that all prototype-based clusterers share.
+    #: Read by the checks and the descent that all prototype-based clusterers share.
     alpha, metric = 0.0, "euclidean"
     _model: CredalModel
 
@@ -129,35 +183,22 @@ class CCM(PrototypeClusterer):
         X = self._table(X, ensure_min_samples=2)
         gamma = non_negative("gamma", self.gamma)
         plain = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES)
-        model: Model = CredalModel(
+        model = CredalModel(
             plain.focal_sets, plain.prototypes, 0.0, plain.beta, plain.delta, gamma=gamma
         )
         w = weights(sample_weight, len(X))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        threads = thread_count(self.n_jobs)
-        rows = LocalRows(X, w, threads) if client is None else ClusterRows(X, w, client)
-        limits: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
-        with self._reporting() as report:
-            fit: Fit | None = None
-            if isinstance(self.init, str):
-                fit = best_start(
-                    X, w, model, n_init=self.n_init, seed=seed, n_threads=threads, report=report,
-                    **limits,
-                )  # fmt: skip
-                model = fit.model
-            if fit is None or len(X) > SAMPLE:
-                fit = fit_ecm(rows, model, report=report, **limits)
-        self._keep(fit.model)
-        partition = CredalPartition(rows.masses(fit.model), fit.model.focal_sets)
+        rows = rows_of(X, w, self.n_jobs, client)
+        fit = self._solve(rows, model, X, w)
+        partition = self._keep_and_place(rows, fit.value.model)
         self._finish(partition, fit.history, fit.converged)
         return self
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values, arrays = super()._state()
         return {**values, "gamma": self._model.gamma}, arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._keep(
             CredalModel(
                 self.credal_partition_.focal_sets, np.asarray(arrays["prototypes"], dtype=float),

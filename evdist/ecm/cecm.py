@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.constraints import check_links
-from evdist.ecm.cecm_solver import LinkedProblem, fit_cecm
-from evdist.ecm.estimator import PrototypeClusterer, check_spread, checked_model, delta_for
-from evdist.ecm.start import best_start
+from evdist.ecm.base import PrototypeClusterer, check_spread, checked_model, delta_for
+from evdist.ecm.linked import LinkedProblem, fit_cecm
+from evdist.ecm.start import seeded_solvers
+from evdist.engine.loop import best_of
+from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative, weights
 from evdist.kernels.threads import thread_count
@@ -136,31 +137,29 @@ class CECM(PrototypeClusterer):
         if self.metric == "adaptive":
             check_spread(X)
         must, cannot = check_links(must_link, cannot_link, len(X))
-        _check_memory(len(X), len(model.focal_sets))
+        n, f = len(X), len(model.focal_sets)
+        # Unlike ECM, CECM keeps the masses of all objects while it works.
+        check_memory(
+            {"masses": 8 * _TABLES * n * f},
+            "Use fewer focal sets or a sample of the objects; EVCLUS takes links for millions of "
+            "objects.",
+            what=f"CECM of {n:,} objects with {f} focal sets",
+        )
         problem = LinkedProblem(X, must, cannot, xi, w)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        limits: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
+        tol, most = float(self.tol), int(self.max_iter)
         with self._reporting() as report:
             if isinstance(self.init, str):
-                model = best_start(
-                    X, w, model, n_init=self.n_init, seed=seed,
-                    n_threads=thread_count(self.n_jobs), report=report, **limits,
-                ).model  # fmt: skip
+                solvers = seeded_solvers(
+                    X, w, model, n_init=self.n_init, seed=seed, tol=tol,
+                    n_threads=thread_count(self.n_jobs),
+                )  # fmt: skip
+                start = best_of(solvers, most, stage="start 1 of 1", report=report)
+                model = start.value.model
             if self.metric == "adaptive":
                 model = model.adaptive()
-            fit = fit_cecm(problem, model, report=report, **limits)
-        self._keep(fit.model)
-        mass = fit.mass.astype(np.float32)
+            fit = fit_cecm(problem, model, tol=tol, max_iter=most, report=report)
+        self._keep(fit.value.model)
+        mass = fit.value.mass.astype(np.float32)
         self._finish(CredalPartition(mass, model.focal_sets), fit.history, fit.converged)
         return self
-
-
-def _check_memory(n: int, f: int) -> None:
-    """Refuse what cannot fit: unlike ECM, CECM keeps the masses of all objects while it works."""
-    need, there = 8 * _TABLES * n * f, psutil.virtual_memory().available
-    if need > there:
-        raise MemoryError(
-            f"CECM needs about {need / 1e9:.1f} GB for {n:,} objects and {f} focal sets, but "
-            f"{there / 1e9:.1f} GB are free. Use fewer focal sets or a sample of the objects; "
-            "EVCLUS takes links for millions of objects."
-        )

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
-from evdist.ecm.estimator import ecm_parameters
-from evdist.ecm.recm_solver import (
-    RelationalFit,
-    RelationalModel,
-    euclidean_shift,
-    fit_recm,
-    seeded_weights,
-)
+from evdist.ecm.base import check_descent, chosen_sets, ecm_parameters
+from evdist.ecm.relational import RECMSolver, RelationalModel, euclidean_shift, seeded_weights
+from evdist.engine.loop import best_of
+from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import (
-    at_most_objects,
-    focal_family,
-    integer,
-    non_negative,
-    one_of,
-    weights,
-)
+from evdist.estimators.checks import one_of, weights
 from evdist.partition import CredalPartition
 
 __all__ = ["RECM"]
@@ -138,6 +127,7 @@ class RECM(CredalClusterer):
         X = np.asarray(self._table(X, ensure_min_samples=2), dtype=float)
         sets, mass = self._checked(len(X))
         w = weights(sample_weight, len(X))
+        w = np.ones(len(X)) if w is None else w
         D = self._square(X)
         numbers = ecm_parameters(self.alpha, self.beta, _delta_for(self.delta, D, w))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -146,54 +136,35 @@ class RECM(CredalClusterer):
         plain = RelationalModel(
             sets, np.full((c, n), 1.0 / n), np.zeros((c, c)), *numbers, self.shift_
         )
+        if mass is None:
+            starts = [seeded_weights(D, c, rng, w) for _ in range(self.n_init)]
+        else:
+            starts = [plain.weights(mass, w)]
+        solvers = [RECMSolver(D, replace(plain, Q=Q), float(self.tol), w) for Q in starts]
         with self._reporting() as report:
-            if mass is None:
-                starts = [seeded_weights(D, c, rng, w) for _ in range(self.n_init)]
-            else:
-                starts = [plain.weights(mass, np.ones(n) if w is None else w)]
-            fit = self._best(D, plain, starts, w, report)
-        self._keep(fit.model)
-        self._finish(CredalPartition(fit.mass.astype(np.float32), sets), fit.history, fit.converged)
+            fit = best_of(solvers, int(self.max_iter), report=report)
+        self._keep(fit.value.model)
+        mass = fit.value.mass.astype(np.float32)
+        self._finish(CredalPartition(mass, sets), fit.history, fit.converged)
         return self
 
-    def _best(
-        self,
-        D: NDArray,
-        plain: RelationalModel,
-        starts: list[NDArray],
-        w: NDArray | None,
-        report: Callable[[Progress], None],
-    ) -> RelationalFit:
-        fits = []
-        for r, Q in enumerate(starts):
-            stage = "fit" if len(starts) == 1 else f"start {r + 1} of {len(starts)}"
-            fits.append(
-                fit_recm(
-                    D, plain.at(D, Q)[0], tol=float(self.tol), max_iter=int(self.max_iter), w=w,
-                    stage=stage, report=report,
-                )
-            )  # fmt: skip
-        return min(fits, key=lambda fit: fit.history[-1])
-
-    def _square(self, X: NDArray) -> NDArray[np.float64]:
+    def _square(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Squared dissimilarities of all objects; what new objects are compared with is kept."""
         self._objects = None
         if self.metric == "precomputed":
             _check_square(X)
             return X
-        need, there = 8 * 2 * len(X) ** 2, psutil.virtual_memory().available
-        if need > there:
-            raise MemoryError(
-                f"The dissimilarities of {len(X):,} objects need {need / 1e9:.1f} GB, but "
-                f"{there / 1e9:.1f} GB are free. ECM takes attributes, EVCLUS any metric, without "
-                "a square matrix."
-            )
+        check_memory(
+            {"dissimilarities": 8 * 2 * len(X) ** 2},
+            "ECM takes attributes, EVCLUS any metric, without a square matrix.",
+            what=f"RECM of {len(X):,} objects",
+        )
         self._objects = X
         D = self._squared(X)
         np.fill_diagonal(D, 0.0)
         return D
 
-    def _squared(self, X: NDArray) -> NDArray[np.float64]:
+    def _squared(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Squared dissimilarities of these objects to the fitted ones, (rows, n)."""
         D = cdist(X, self._objects, self.metric)
         D *= D
@@ -208,16 +179,10 @@ class RECM(CredalClusterer):
 
     def _checked(self, n: int) -> tuple[FocalSets, NDArray[np.float64] | None]:
         """Focal sets, and the masses given as `init`."""
-        c = integer("n_clusters", self.n_clusters, 1)
-        for name in ("n_init", "max_iter"):
-            integer(name, getattr(self, name), 1)
-        non_negative("tol", self.tol)
+        c = check_descent(self, n)
         one_of("metric", self.metric, _METRICS)
-        self._check_callbacks()
-        at_most_objects(c, n)
         ecm_parameters(self.alpha, self.beta, 1.0 if self.delta == "auto" else self.delta)
-        family = focal_family(self.focal_sets, c, _FAMILIES)
-        sets = family if isinstance(family, FocalSets) else getattr(FocalSets, family)(c)
+        sets = chosen_sets(self.focal_sets, c, _FAMILIES)
         if isinstance(self.init, str):
             if self.init != "k-means++":
                 raise ValueError(f'init must be masses or "k-means++", got {self.init!r}.')
@@ -253,7 +218,7 @@ class RECM(CredalClusterer):
             D = self._squared(D)
         return self._model.new_masses(D).astype(np.float32)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         model = self._model
         names = ("alpha", "beta", "delta", "shift")
         arrays = {"Q": model.Q, "K": model.K}
@@ -261,7 +226,7 @@ class RECM(CredalClusterer):
             arrays["objects"] = self._objects
         return {name: getattr(model, name) for name in names}, arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         numbers = (float(values[name]) for name in ("alpha", "beta", "delta", "shift"))
         sets = self.credal_partition_.focal_sets
         Q, K = (np.asarray(arrays[name], dtype=float) for name in ("Q", "K"))
@@ -274,16 +239,15 @@ class RECM(CredalClusterer):
         return tags
 
 
-def _delta_for(delta: Any, D: NDArray, w: NDArray | None) -> Any:
+def _delta_for(delta: Any, D: NDArray[Any], w: NDArray[Any]) -> Any:
     """What was given, or for "auto" the root of the mean squared dissimilarity."""
     if isinstance(delta, str) and delta == "auto":
-        w = np.ones(len(D)) if w is None else w
         square = float(w @ D @ w) / len(D) ** 2  # weights have mean one
         return float(np.sqrt(square)) if square > 0 else 1.0
     return delta
 
 
-def _check_square(D: NDArray) -> None:
+def _check_square(D: NDArray[Any]) -> None:
     """Square, not negative, zero on the diagonal, the same both ways."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
@@ -306,7 +270,7 @@ def _check_square(D: NDArray) -> None:
             )
 
 
-def _refuse_negative(D: NDArray) -> None:
+def _refuse_negative(D: NDArray[Any]) -> None:
     if D.size and D.min() < 0:
         i, j = np.unravel_index(int(D.argmin()), D.shape)
         raise ValueError(

@@ -26,11 +26,9 @@ the same masses. J and the prototypes after t steps are those of R to rounding.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +41,10 @@ from evdist.ecm.kernel import (
     euclidean_masses,
     euclidean_sums,
 )
-from evdist.engine.progress import Progress
+from evdist.engine.loop import Descent, Solver, relative_fall
 
-__all__ = ["Fit", "Model", "Rows", "Sums", "fit_ecm", "metrics_from", "prototypes_from"]
+__all__ = ["ECMSolver", "Fitted", "Model", "Rows", "Sums", "cheapest"]
+__all__ += ["metrics_from", "prototypes_from"]
 
 Floats = NDArray[np.float64]
 
@@ -148,7 +147,7 @@ class Model:
         )
 
     # ------------------------------------------------------------------ one block of objects
-    def sums(self, X: NDArray, w: Floats | None = None) -> Floats:
+    def sums(self, X: NDArray[Any], w: Floats | None = None) -> Floats:
         """The sums of a block of objects in one vector; vectors of blocks are added up."""
         (f, d), c = self.vbar.shape, len(self.prototypes)
         X, w = _as_compiled(X), _NO_WEIGHTS if w is None else _as_compiled(w)
@@ -174,7 +173,7 @@ class Model:
         Q = lower + np.tril(lower, -1).transpose(0, 2, 1)
         return Sums(float(vector[0]), W, T=rest[: f * d].reshape(f, d), Q=Q)
 
-    def masses(self, X: NDArray, dtype: type = np.float32) -> NDArray:
+    def masses(self, X: NDArray[Any], dtype: type = np.float32) -> NDArray[Any]:
         """Masses of the objects of a block, (rows, f): slides, "update equations"."""
         X, M = _as_compiled(X), np.empty((len(X), len(self.focal_sets)))
         if self.metric is None:
@@ -201,7 +200,7 @@ class Model:
         return replace(self, prototypes=V, metric=metrics_from(self, Q))
 
 
-def _as_compiled(block: NDArray) -> Floats:
+def _as_compiled(block: NDArray[Any]) -> Floats:
     """The block as the kernels were compiled for it; only what is something else is copied."""
     return np.require(block, np.float64, ["C", "W"])
 
@@ -244,6 +243,18 @@ def metrics_from(model: Model, Q: Floats) -> Floats:
     return np.where(spans[:, None, None], S, model.metric)
 
 
+def cheapest(b: Floats, beta: float) -> tuple[Floats, Floats]:
+    """m_j ~ b_j^(-1/(beta-1)), which minimises sum_j m_j^beta b_j in each row of b (n, f).
+
+    A row whose least cost is 0 has its mass there. Also returns Z (n, 1), the sum of
+    (least / b_j)^(1/(beta-1)): the minimum of a row is least Z^(1-beta).
+    """
+    least = b.min(axis=1, keepdims=True)
+    r = np.divide(least, b, out=np.ones_like(b), where=b > least) ** (1.0 / (beta - 1.0))
+    Z = r.sum(axis=1, keepdims=True)
+    return r / Z, Z
+
+
 # ---------------------------------------------------------------------- all objects
 class Rows(Protocol):
     """The objects in blocks, in this process or on a cluster: `evdist.ecm.blocks`."""
@@ -255,50 +266,38 @@ class Rows(Protocol):
     def masses(self, model: Model) -> NDArray[np.float32]: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """The model at the end, and J before the first and after each iteration."""
+class Fitted(NamedTuple):
+    """A model, and the sums over the objects at the masses that it gives them."""
 
     model: Model
-    history: list[float]
-    converged: bool
+    sums: Sums
+
+
+@dataclass(frozen=True, eq=False)
+class ECMSolver(Solver[Fitted]):
+    """Steps of ECM from `start` until J falls by less than `tol` of itself.
+
+    A step that rounding keeps from lowering J is not taken, and is the last. With `move` false the
+    prototypes stay (BPEC).
+    """
+
+    objects: Rows
+    start: Model
+    tol: float
+    move: bool = True
 
     @property
-    def objective(self) -> float:
-        return self.history[-1]
+    def rows(self) -> int:
+        return self.objects.n
 
+    def init(self) -> Descent[Fitted]:
+        sums = self.objects.sums(self.start)
+        return Descent(Fitted(self.start, sums), (sums.objective,))
 
-def fit_ecm(
-    rows: Rows,
-    model: Model,
-    *,
-    tol: float,
-    max_iter: int,
-    move: bool = True,
-    stage: str = "fit",
-    report: Callable[[Progress], None] | None = None,
-) -> Fit:
-    """Step from `model` until J falls by less than `tol` of itself, at most `max_iter` times.
+    def step(self, now: Descent[Fitted]) -> Descent[Fitted]:
+        found = now.value.model.step(now.value.sums, move=self.move)
+        sums = self.objects.sums(found)
+        return now.follow_if_lower(Fitted(found, sums), sums.objective)
 
-    A step that rounding keeps from lowering J is not taken, and is the last.
-    """
-    began = time.perf_counter()
-    sums = rows.sums(model)
-    history, converged = [sums.objective], False
-    while not converged and len(history) <= max_iter:
-        found = model.step(sums, move=move)
-        now = rows.sums(found)
-        before = history[-1]
-        if now.objective <= before:
-            model, sums = found, now
-        converged = before - now.objective <= tol * before
-        history.append(sums.objective)
-        if report is not None:
-            done = len(history) - 1
-            seconds = (time.perf_counter() - began) / (done + 1)
-            left = 0 if converged else max_iter - done
-            report(
-                Progress(stage, done, max_iter, history[-1], history[-1] - before,
-                         rows.n / seconds, left * seconds)
-            )  # fmt: skip
-    return Fit(model, history, converged)
+    def done(self, now: Descent[Fitted]) -> bool:
+        return relative_fall(now, self.tol)

@@ -9,8 +9,8 @@ of them, in the Euclidean metric, and only the best one goes on to all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +18,26 @@ from sklearn.cluster import kmeans_plusplus
 
 from evdist.belief import FocalSets, mutual_neighbour_pairs
 from evdist.ecm.blocks import LocalRows
-from evdist.ecm.solver import Fit, Model, Rows, fit_ecm
-from evdist.engine.progress import Progress
+from evdist.ecm.solver import ECMSolver, Model, Rows
 from evdist.partition import CredalPartition
 
-__all__ = ["SAMPLE", "best_start", "with_neighbour_pairs"]
+__all__ = ["SAMPLE", "seeded_solvers", "with_neighbour_pairs"]
 
 #: Objects on which starts are compared.
 SAMPLE = 20_000
 
 
-def best_start(
-    X: NDArray,
-    w: NDArray | None,
+def seeded_solvers(
+    X: NDArray[Any],
+    w: NDArray[np.float64] | None,
     template: Model,
     *,
     n_init: int,
     seed: int,
     tol: float,
-    max_iter: int,
     n_threads: int = 1,
-    report: Callable[[Progress], None] | None = None,
-) -> Fit:
-    """The best of `n_init` fits on a sample, from k-means++ seeds.
+) -> list[ECMSolver]:
+    """Fits of a sample from `n_init` draws of k-means++ seeds; `best_of` them is the start.
 
     `template` has the focal sets and parameters; its prototypes and metric are not read. With at
     most SAMPLE objects the sample is all of them, and the fit is one of all objects.
@@ -51,18 +48,13 @@ def best_start(
         X, w = X[some], None if w is None else w[some]
     X = np.asarray(X, dtype=float)
     rows = LocalRows(X, w, n_threads)
-    best: Fit | None = None
-    for r in range(n_init):
-        state = int(rng.integers(2**31 - 1))
-        c = template.focal_sets.n_clusters
+
+    def start() -> Model:
+        c, state = template.focal_sets.n_clusters, int(rng.integers(2**31 - 1))
         seeds, _ = kmeans_plusplus(X, c, sample_weight=w, random_state=state)
-        model = replace(template, prototypes=seeds, metric=None)
-        stage = f"start {r + 1} of {n_init}"
-        fit = fit_ecm(rows, model, tol=tol, max_iter=max_iter, stage=stage, report=report)
-        if best is None or fit.objective < best.objective:
-            best = fit
-    assert best is not None
-    return best
+        return replace(template, prototypes=seeds, metric=None)
+
+    return [ECMSolver(rows, start(), tol) for _ in range(n_init)]
 
 
 def with_neighbour_pairs(rows: Rows, model: Model, q: int) -> Model:

@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
-from evdist.belief import FocalSets, contour, pignistic
-from evdist.data.inputs import load, refuse_bad_values, refuse_text
-from evdist.engine.progress import Progress
-from evdist.estimators.callbacks import SweepCallbacks
-from evdist.estimators.saved import SavedModel
-from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask, map_rows
+from evdist.belief import contour, pignistic
+from evdist.data.inputs import load
+from evdist.engine.progress import Clock, Report
+from evdist.estimators.base import CredalEstimator
+from evdist.estimators.placing import RowMasses
 
 __all__ = ["EvidentialClassifier"]
 
 
-class EvidentialClassifier(SavedModel, SweepCallbacks, ClassifierMixin, BaseEstimator):
+class EvidentialClassifier(RowMasses, CredalEstimator, ClassifierMixin, BaseEstimator):
     """Base of the classifiers.
 
     A subclass fits, calls `_finish`, and has `_masses(X)`: (rows, f) masses of checked rows.
     """
 
-    classes_: NDArray
-    objective_: float
-    history_: list[float]
-    n_iter_: int
-    converged_: bool
-    _masses: Callable[[NDArray], NDArray[np.float64]]
-
-    def _table(self, X: Any, **check: Any) -> NDArray[np.float64]:
-        """X (array, frame, lazy array or path) as finite numbers, (n, d)."""
-        X = load(X)
-        refuse_text(X)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **check)
-        refuse_bad_values(X)
-        return X
+    classes_: NDArray[Any]
+    _table_types = (np.float64,)
 
     def _targets(self, y: Any, n: int) -> NDArray[np.int32]:
         """Classes as numbers; sets `classes_`."""
@@ -63,39 +45,8 @@ class EvidentialClassifier(SavedModel, SweepCallbacks, ClassifierMixin, BaseEsti
         self.classes_, number = np.unique(y, return_inverse=True)
         return number.astype(np.int32)
 
-    def _news(
-        self, report: Callable[[Progress], None], rows: int
-    ) -> Callable[[int, float, float], None]:
-        """What a solver calls after each iteration: (iteration, objective, change)."""
-        began = time.perf_counter()
-
-        def tell(iteration: int, objective: float, change: float) -> None:
-            seconds = max(time.perf_counter() - began, 1e-9) / iteration
-            left = (self.max_iter - iteration) * seconds
-            report(
-                Progress("fit", iteration, self.max_iter, objective, change, rows / seconds, left)
-            )
-
-        return tell
-
-    def _finish(
-        self, mass: NDArray, focal_sets: FocalSets, history: Sequence[float], converged: bool
-    ) -> None:
-        """Set the fitted attributes that all have; warn when the iterations ran out."""
-        self.credal_partition_ = CredalPartition(mass, focal_sets)
-        self.labels_ = self.credal_partition_.labels()
-        self.history_ = [float(value) for value in history]
-        self.objective_ = self.history_[-1]
-        self.n_iter_ = len(self.history_) - 1
-        self.converged_ = bool(converged)
-        self._folder = None
-        if not converged:
-            warnings.warn(
-                f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
-                "raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+    def _clock(self, report: Report, rows: int) -> Clock:
+        return Clock(report, "fit", self.max_iter, rows=rows)
 
     # ------------------------------------------------------------------ on disk
     def _class_values(self) -> dict[str, Any]:
@@ -106,18 +57,7 @@ class EvidentialClassifier(SavedModel, SweepCallbacks, ClassifierMixin, BaseEsti
         self.classes_ = np.array(values["classes"], dtype=kind)
 
     # ------------------------------------------------------------------ decisions
-    def predict_mass(self, X: Any) -> Any:
-        """Mass functions over sets of classes: (rows, f). A Dask array gives a Dask array."""
-        check_is_fitted(self, "credal_partition_")
-        if is_dask(X) and hasattr(X, "map_blocks"):
-            f = len(self.credal_partition_.focal_sets)
-            return map_rows(self._predict_rows, X, width=f, dtype=np.float64)
-        return self._masses(self._table(X, reset=False))
-
-    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float64]:
-        return self.predict_mass(rows)
-
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The class of maximum plausibility: (rows,)."""
         mass = np.asarray(self.predict_mass(X))
         best = contour(mass, self.credal_partition_.focal_sets).argmax(axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.eknn.base import EvidentialClassifier
-from evdist.eknn.classifier_solver import CrispLabels, SoftLabels, learn
+from evdist.eknn.labels import CrispLabels, SoftLabels, learn
 from evdist.eknn.search import nearest_of_new, nearest_others, search
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer, non_negative, positive
@@ -107,15 +107,15 @@ class EKNNClassifier(EvidentialClassifier):
             with self._reporting() as report:
                 learnt = learn(
                     labels, d2, who, self.alpha, tol=self.tol, max_iter=self.max_iter,
-                    report=self._news(report, len(X)),
+                    clock=self._clock(report, len(X)),
                 )  # fmt: skip
-            given, history, converged = learnt.gamma, learnt.history, learnt.converged
+            given, history, converged = learnt.value, learnt.history, learnt.converged
         else:
             history = [labels.loss(d2, who, self.alpha, given)[0] / len(X)]
             converged = True
         self.gamma_, self._labels_known = given, labels
         mass = labels.masses(d2, who, self.alpha, given)
-        self._finish(mass, labels.focal_sets, history, converged)
+        self._finish(CredalPartition(mass, labels.focal_sets), history, converged)
         return self
 
     def _checked(self, n: int) -> int:
@@ -158,7 +158,7 @@ class EKNNClassifier(EvidentialClassifier):
         return self._labels_known.masses(d * d, who, self.alpha, self.gamma_)
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {"rows": self._X, "gamma": self.gamma_}
         labels = self._labels_known
         if isinstance(labels, CrispLabels):
@@ -167,7 +167,7 @@ class EKNNClassifier(EvidentialClassifier):
             arrays["q"] = labels.q
         return self._class_values(), arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._set_classes(values)
         self._X, self.gamma_ = arrays["rows"], arrays["gamma"]
         self._index = search(self._X, n_jobs=self.n_jobs)

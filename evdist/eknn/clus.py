@@ -7,34 +7,34 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource
-from evdist.eknn.clus_solver import (
+from evdist.eknn.graph import (
     Neighbourhood,
-    Partitioned,
+    VisitSolver,
+    in_order,
     neighbourhood,
     pair_weight,
-    partition,
     place,
     rule,
 )
 from evdist.eknn.search import METRICS, nearest_of_new, nearest_others, search
-from evdist.engine.progress import Progress
+from evdist.engine.loop import minimise
+from evdist.engine.memory import check_memory
+from evdist.engine.progress import Progress, Report
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import integer, one_of, positive
+from evdist.estimators.placing import RowMasses
 from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask, map_rows
 
 __all__ = ["EKNNclus"]
 
 #: More objects start from the partition of a sample of so many.
 _SAMPLE = 20_000
-#: Their neighbours when nobody says how many.
+#: Their neighbours by default.
 _NEIGHBOURS_OF_MANY = 50
 #: Rows placed at once beside a sample.
 _ROWS = 16_384
@@ -42,7 +42,7 @@ _ROWS = 16_384
 _BYTES = 70
 
 
-class EKNNclus(CredalClusterer):
+class EKNNclus(RowMasses, CredalClusterer):
     """The most plausible partition by the evidential K-nearest-neighbour rule.
 
     The number of clusters need not be known: it comes out, and falls as `n_neighbors` rises.
@@ -102,6 +102,8 @@ class EKNNclus(CredalClusterer):
     3
     """
 
+    _mass_type = np.float32
+
     def __init__(
         self,
         n_neighbors: int | None = None,
@@ -145,19 +147,30 @@ class EKNNclus(CredalClusterer):
         graph = neighbourhood(
             *nearest_others(index, X, K), q=self.q, b=self.power, symmetric=bool(self.symmetric)
         )
-        best: Partitioned | None = None
         with self._reporting() as report:
-            for _ in range(self.n_init):
-                label = self._start(X, K, random, report)
-                found = partition(
-                    graph, label, _orders(len(X), random), max_iter=self.max_iter, report=report
+            # Each start draws its labels, then its orders: one after the other.
+            runs = (
+                minimise(
+                    VisitSolver(graph, self._start(X, K, random, report), _orders(len(X), random)),
+                    self.max_iter, report=report,
                 )
-                if best is None or found.history[-1] < best.history[-1]:
-                    best = found
-        assert best is not None
-        return self._take(X, graph, best)
+                for _ in range(self.n_init)
+            )  # fmt: skip
+            best = min(runs, key=lambda run: run.objective)
+        label = in_order(best.value.label)
+        c = int(label.max()) + 1
+        check_memory(
+            {"masses": 8 * len(X) * (c + 2)},
+            "Raise n_neighbors or q, or pass a number of clusters as init.",
+            what=f"EKNNclus of {len(X):,} objects, which found {c:,} clusters,",
+        )
+        self.n_clusters_, self.gamma_ = c, graph.gamma
+        self._rows, self._row_labels = X, label
+        partition = CredalPartition(rule(graph, label, c), FocalSets.simple(c))
+        self._finish(partition, best.history, best.converged, sweeps="visits of all objects")
+        return self
 
-    def _checked(self, X: NDArray) -> int:
+    def _checked(self, X: NDArray[Any]) -> int:
         """The number of neighbours, once every parameter has been checked."""
         n = len(X)
         one_of("metric", self.metric, tuple(METRICS))
@@ -170,13 +183,11 @@ class EKNNclus(CredalClusterer):
         self._check_callbacks()
         self._check_init(n)
         K = self._neighbours(n)
-        need, there = _BYTES * n * K, psutil.virtual_memory().available
-        if need > there:
-            raise MemoryError(
-                f"{n:,} objects with {K} neighbours each need about {need / 1e9:.1f} GB, but "
-                f"{there / 1e9:.1f} GB are free. Lower n_neighbors, and pass a number of clusters "
-                "as init."
-            )
+        check_memory(
+            {"neighbours": _BYTES * n * K},
+            "Lower n_neighbors, and pass a number of clusters as init.",
+            what=f"EKNNclus of {n:,} objects with {K} neighbours each",
+        )
         return K
 
     def _neighbours(self, n: int) -> int:
@@ -204,10 +215,10 @@ class EKNNclus(CredalClusterer):
 
     def _start(
         self,
-        X: NDArray,
+        X: NDArray[Any],
         K: int,
         random: np.random.RandomState,
-        report: Callable[[Progress], None],
+        report: Report,
     ) -> NDArray[np.int32]:
         init, n = self.init, len(X)
         if isinstance(init, str):
@@ -220,10 +231,10 @@ class EKNNclus(CredalClusterer):
 
     def _from_sample(
         self,
-        X: NDArray,
+        X: NDArray[Any],
         K: int,
         random: np.random.RandomState,
-        report: Callable[[Progress], None],
+        report: Report,
     ) -> NDArray[np.int32]:
         """Partition a sample; give the others the labels that the rule finds for them there."""
         rows = np.sort(random.choice(len(X), _SAMPLE, replace=False))
@@ -231,64 +242,34 @@ class EKNNclus(CredalClusterer):
         index = search(some, self.metric, self.n_jobs)
         near = nearest_others(index, some, max(K, _usual_neighbours(_SAMPLE)))
         graph = neighbourhood(*near, q=self.q, b=self.power, symmetric=bool(self.symmetric))
-        found = partition(
-            graph, np.arange(_SAMPLE, dtype=np.int32), _orders(_SAMPLE, random),
-            max_iter=self.max_iter, stage="sample", report=report,
-        )  # fmt: skip
+        alone = np.arange(_SAMPLE, dtype=np.int32)
+        solver = VisitSolver(graph, alone, _orders(_SAMPLE, random))
+        found = minimise(solver, self.max_iter, stage="sample", report=report)
+        known = in_order(found.value.label)
         label = np.empty(len(X), dtype=np.int32)
         for lo in range(0, len(X), _ROWS):
             near = nearest_of_new(index, X[lo : lo + _ROWS], K)
-            label[lo : lo + _ROWS] = place(*near, found.label, gamma=graph.gamma, b=self.power)
+            label[lo : lo + _ROWS] = place(*near, known, gamma=graph.gamma, b=self.power)
         return label
 
-    def _take(self, X: NDArray, graph: Neighbourhood, found: Partitioned) -> Self:
-        c = int(found.label.max()) + 1
-        need, there = 8 * len(X) * (c + 2), psutil.virtual_memory().available
-        if need > there:
-            raise MemoryError(
-                f"{c:,} clusters were found; masses of {len(X):,} objects on so many sets need "
-                f"about {need / 1e9:.1f} GB, but {there / 1e9:.1f} GB are free. Raise n_neighbors "
-                "or q, or pass a number of clusters as init."
-            )
-        self.n_clusters_, self.gamma_ = c, graph.gamma
-        self._rows, self._row_labels = X, found.label
-        mass = rule(graph, found.label, c)
-        self._finish(
-            CredalPartition(mass, FocalSets.simple(c)), found.history, found.converged,
-            sweeps="visits of all objects",
-        )  # fmt: skip
-        return self
-
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {"n_clusters": self.n_clusters_, "gamma": self.gamma_}
         return values, {"rows": self._rows, "labels": self._row_labels}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self.n_clusters_, self.gamma_ = int(values["n_clusters"]), float(values["gamma"])
         self._rows, self._row_labels = arrays["rows"], arrays["labels"]
 
     # ------------------------------------------------------------------ new objects
-    def predict_mass(self, X: Any) -> Any:
-        """Masses of new objects by the rule, from their nearest fitted objects: (rows, c + 2).
-
-        With metric="precomputed" the rows of X are dissimilarities to all fitted objects. A Dask
-        array gives a Dask array.
-        """
-        check_is_fitted(self, "credal_partition_")
-        width = self.n_clusters_ + (2 if self.n_clusters_ > 1 else 1)
-        if is_dask(X) and hasattr(X, "map_blocks"):
-            return map_rows(self._predict_rows, X, width=width, dtype=np.float32)
-        X = self._table(X, reset=False)
+    def _masses(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Masses by the rule, from the nearest fitted objects."""
         index = search(self._rows, self.metric, self.n_jobs)
         d, j = nearest_of_new(index, X, self._neighbours(len(self._rows)))
         weight = pair_weight(d, self.gamma_, self.power)
         start = np.arange(0, j.size + 1, j.shape[1])
         graph = Neighbourhood(start, j.ravel(), weight.ravel(), self.gamma_)
         return rule(graph, self._row_labels, self.n_clusters_)
-
-    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
-        return self.predict_mass(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

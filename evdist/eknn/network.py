@@ -12,13 +12,15 @@ from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.eknn.base import EvidentialClassifier
-from evdist.eknn.network_solver import Fitted, Network, first_network, fit_network, masses
-from evdist.engine.progress import Progress
+from evdist.eknn.network_model import Network, first_network, fit_network, masses
+from evdist.engine.loop import Solution
+from evdist.engine.progress import Clock, Progress
 from evdist.estimators.checks import integer, non_negative, weights
+from evdist.partition import CredalPartition
 
 __all__ = ["EvidentialNN"]
 
-#: Prototypes per class when nobody says how many.
+#: Prototypes per class by default.
 _PER_CLASS = 5
 
 
@@ -120,13 +122,11 @@ class EvidentialNN(EvidentialClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.mu_, self.cv_errors_ = self._chosen_mu(X, number, w, per_class, seed)
         with self._reporting() as report:
-            news = self._news(report, len(X))
-            best = self._best(X, number, w, per_class, self.mu_, seed, news)
-        self._network = best.network
-        self._finish(
-            masses(best.network, X), FocalSets.simple(len(self.classes_)), best.history,
-            best.converged,
-        )  # fmt: skip
+            clock = self._clock(report, len(X))
+            best = self._best(X, number, w, per_class, self.mu_, seed, clock)
+        self._network = best.value
+        partition = CredalPartition(masses(self._network, X), FocalSets.simple(len(self.classes_)))
+        self._finish(partition, best.history, best.converged)
         return self
 
     def _checked(self, y: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -165,16 +165,16 @@ class EvidentialNN(EvidentialClassifier):
         per_class: NDArray[np.int64],
         mu: float,
         seed: int,
-        news: Callable[[int, float, float], None] | None = None,
-    ) -> Fitted:
+        clock: Clock | None = None,
+    ) -> Solution[Network]:
         runs = (
             fit_network(
                 first_network(X, y, per_class, seed + start), X, y, w, mu=mu, tol=self.tol,
-                max_iter=self.max_iter, report=news,
+                max_iter=self.max_iter, clock=clock,
             )
             for start in range(self.n_init)
         )  # fmt: skip
-        return min(runs, key=lambda run: run.history[-1])
+        return min(runs, key=lambda run: run.objective)
 
     def _chosen_mu(
         self,
@@ -194,7 +194,7 @@ class EvidentialNN(EvidentialClassifier):
             for train, test in folds.split(X, y):
                 few = np.minimum(per_class, np.bincount(y[train], minlength=len(per_class)))
                 fitted = self._best(X[train], y[train], w[train], few, mu, seed)
-                guess = masses(fitted.network, X[test])[:, 1:-1].argmax(axis=1)
+                guess = masses(fitted.value, X[test])[:, 1:-1].argmax(axis=1)
                 wrong += float(w[test] @ (guess != y[test]))
             errors.append((mu, wrong / float(w.sum())))
         best = min(errors, key=lambda item: item[1])
@@ -220,13 +220,13 @@ class EvidentialNN(EvidentialClassifier):
         return self._network.gamma
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         net = self._network
         errors = [[mu, error] for mu, error in self.cv_errors_]
         values = {**self._class_values(), "mu": self.mu_, "cv_errors": errors}
         return values, {"P": net.P, "b": net.b, "x": net.x, "g": net.g}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._set_classes(values)
         self.mu_ = float(values["mu"])
         self.cv_errors_ = [(float(mu), float(error)) for mu, error in values["cv_errors"]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
@@ -23,12 +25,14 @@ _ROWS = 65_536
 Found = tuple[NDArray[np.float64], NDArray[np.int32]]
 
 
-def search(X: NDArray, metric: str = "euclidean", n_jobs: int | None = None) -> NearestNeighbors:
+def search(
+    X: NDArray[Any], metric: str = "euclidean", n_jobs: int | None = None
+) -> NearestNeighbors:
     """An index of the rows of X; how many threads ask it changes nothing."""
     return NearestNeighbors(metric=METRICS[metric], n_jobs=n_jobs).fit(X)
 
 
-def nearest_others(index: NearestNeighbors, X: NDArray, K: int) -> Found:
+def nearest_others(index: NearestNeighbors, X: NDArray[Any], K: int) -> Found:
     """The K nearest other rows of each row of the X that was indexed: (n, K) twice, by distance."""
     n = len(X)
     d = np.empty((n, K))
@@ -44,7 +48,7 @@ def nearest_others(index: NearestNeighbors, X: NDArray, K: int) -> Found:
     return d, j
 
 
-def nearest_of_new(index: NearestNeighbors, X: NDArray, K: int) -> Found:
+def nearest_of_new(index: NearestNeighbors, X: NDArray[Any], K: int) -> Found:
     """The K nearest indexed rows of each row of X: (rows, K) twice, by distance."""
     found, who = index.kneighbors(X, n_neighbors=K)
     return found, who.astype(np.int32)

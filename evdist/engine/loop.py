@@ -7,13 +7,13 @@ returns the state it was given, with the objective repeated in the history.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from evdist.engine.progress import Clock, Report
 
-__all__ = ["Descent", "Solution", "Solver", "minimise", "relative_fall"]
+__all__ = ["Descent", "Solution", "Solver", "best_of", "minimise", "relative_fall"]
 
 V = TypeVar("V")
 
@@ -42,6 +42,12 @@ class Descent(Generic[V]):
     def follow(self, value: V, objective: float, error: float = 1.0) -> Descent[V]:
         """The descent one step later."""
         return Descent(value, (*self.history, objective), error)
+
+    def follow_if_lower(self, value: V, objective: float) -> Descent[V]:
+        """The descent one step later, where a step that would raise the objective is not taken."""
+        if objective <= self.objective:
+            return self.follow(value, objective)
+        return self.follow(self.value, self.objective)
 
 
 @dataclass(frozen=True)
@@ -84,10 +90,10 @@ class Solver(Protocol[V]):
 
     def steps_left(self, now: Descent[V]) -> int | None:
         """At least so many steps will follow, as far as is known; None where nothing is known."""
-        ...
+        return None
 
 
-def relative_fall(now: Descent, tol: float) -> bool:
+def relative_fall(now: Descent[V], tol: float) -> bool:
     """Whether the last step lowered J by at most `tol` of itself: the rule of the ECM family."""
     if now.steps == 0:
         return False
@@ -130,3 +136,19 @@ def minimise(
     if checkpoint is not None:
         checkpoint(now, True)
     return Solution(now.value, list(now.history), converged, clock.seconds)
+
+
+def best_of(
+    solvers: Sequence[Solver[V]], max_iter: int, *, stage: str = "fit", report: Report = None
+) -> Solution[V]:
+    """The lowest of several descents, the first of equal ones.
+
+    The stages of several are "start 1 of 5", "start 2 of 5", ...; that of a single one is `stage`.
+    """
+    n = len(solvers)
+    stages = [stage] if n == 1 else [f"start {r + 1} of {n}" for r in range(n)]
+    found = (
+        minimise(solver, max_iter, stage=name, report=report)
+        for solver, name in zip(solvers, stages, strict=True)
+    )
+    return min(found, key=lambda solution: solution.objective)

@@ -17,11 +17,11 @@ from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
 
-__all__ = ["CredalClusterer"]
+__all__ = ["CredalClusterer", "CredalEstimator"]
 
 
-class CredalClusterer(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
-    """Base of the clusterers.
+class CredalEstimator(SavedModel, SweepCallbacks):
+    """Base of the clusterers and classifiers.
 
     A subclass has the parameters `max_iter` and `callbacks`, calls `_table` on what it was given,
     `_reporting` around its iterations and `_finish` with what they gave. One that places new
@@ -33,12 +33,14 @@ class CredalClusterer(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
     history_: list[float]
     n_iter_: int
     converged_: bool
+    #: What X may be; anything else becomes the first one.
+    _table_types: tuple[type, ...] = (np.float64, np.float32)
 
-    def _table(self, X: Any, **check: Any) -> NDArray:
-        """X (array, frame, lazy array or path) as finite numbers, (n, d) float32 or float64."""
+    def _table(self, X: Any, **check: Any) -> NDArray[Any]:
+        """X (array, frame, lazy array or path) as finite numbers, (n, d)."""
         X = load(X)
         refuse_text(X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **check)
+        X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
         return X
 
@@ -68,6 +70,10 @@ class CredalClusterer(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+class CredalClusterer(CredalEstimator, ClusterMixin, BaseEstimator):
+    """Base of the clusterers."""
 
     def predict(self, X: Any) -> Any:
         """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""

@@ -25,7 +25,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from evdist.data.sources import AttributeSource, CallableSource, Source
-from evdist.features.base import RowTransformer, check_count, count_features, refuse_beyond
+from evdist.engine.memory import check_memory
+from evdist.estimators.checks import integer
+from evdist.features.base import RowTransformer, count_features
 from evdist.kernels.distances import METRICS, Metric
 from evdist.partition.rows import block_rows
 
@@ -64,7 +66,7 @@ class DissimilarityPCA(RowTransformer):
         self,
         n_components: int = 2,
         *,
-        metric: str | Callable = "euclidean",
+        metric: str | Callable[..., float] = "euclidean",
         n_landmarks: int = 1000,
         random_state: Any = None,
     ):
@@ -81,8 +83,8 @@ class DissimilarityPCA(RowTransformer):
         X : (n, L) dissimilarities with metric="precomputed", else (n, d) objects
         y : ignored
         """
-        check_count("n_landmarks", self.n_landmarks)
-        check_count("n_components", self.n_components)
+        integer("n_landmarks", self.n_landmarks, 1)
+        integer("n_components", self.n_components, 1)
         if not callable(self.metric) and self.metric not in ("precomputed", *METRICS):
             raise ValueError(
                 f"metric must be one of {', '.join(sorted(METRICS))}, precomputed, or a function "
@@ -93,12 +95,12 @@ class DissimilarityPCA(RowTransformer):
         if self.metric != "precomputed":
             L = min(int(self.n_landmarks), n)
         r = count_features(self.n_components, L, f"there are {L} landmarks, n_features={L}")
-        refuse_beyond(
-            8 * 4 * L * L,
-            f"The covariance of dissimilarities to {L:,} landmarks",
+        check_memory(
+            {"covariance": 8 * 4 * L * L},
             "Pass the columns of a few thousand landmarks, D[:, landmarks]."
             if self.metric == "precomputed"
             else "Lower n_landmarks to a few thousand.",
+            what=f"The covariance of dissimilarities to {L:,} landmarks",
         )
         if self.metric != "precomputed":
             self.landmarks_ = np.arange(n)
@@ -118,23 +120,23 @@ class DissimilarityPCA(RowTransformer):
         self._n_features_out = r
         return self
 
-    def _landmark_source(self, X: NDArray) -> Source:
+    def _landmark_source(self, X: NDArray[Any]) -> Source:
         chosen = X[self.landmarks_]
         if callable(self.metric):
             return CallableSource(chosen, self.metric)
         ready = Metric.of(X, self.metric)
         return AttributeSource(ready.table(chosen), ready)
 
-    def _check(self, X: Any, **options: Any) -> NDArray:
+    def _check(self, X: Any, **options: Any) -> NDArray[Any]:
         if callable(self.metric):
             X = X if hasattr(X, "shape") else np.asarray(X)
             return validate_data(self, X, dtype=None, ensure_all_finite=False, **options)
         return validate_data(self, X, dtype=[np.float64, np.float32], **options)
 
-    def _rows(self, X: Any) -> NDArray:
+    def _rows(self, X: Any) -> NDArray[Any]:
         return self._check(X, reset=False)
 
-    def _dissimilarities(self, X: NDArray) -> Iterator[NDArray[np.float64]]:
+    def _dissimilarities(self, X: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
         """Blocks of rows of D, computed where the metric is not "precomputed"."""
         precomputed = self.metric == "precomputed"
         L = X.shape[1] if precomputed else len(self.landmarks_)
@@ -148,12 +150,12 @@ class DissimilarityPCA(RowTransformer):
                 rows = self._source.cross(rows, others)
             yield rows.astype(np.float64, copy=False)
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         blocks = [(D - self.mean_) @ self.components_.T for D in self._dissimilarities(X)]
         return np.concatenate(blocks)
 
 
-def _moments(blocks: Iterator[NDArray], n: int) -> tuple[NDArray, NDArray]:
+def _moments(blocks: Iterator[NDArray[Any]], n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Mean (L,) and covariance (L, L) of n rows that come in blocks.
 
     Sums are taken about the first block's mean, since those about zero lose digits where the
@@ -171,7 +173,7 @@ def _moments(blocks: Iterator[NDArray], n: int) -> tuple[NDArray, NDArray]:
     return origin + shift, squares / n - np.outer(shift, shift)
 
 
-def _refuse_negative(D: NDArray, first: int) -> None:
+def _refuse_negative(D: NDArray[Any], first: int) -> None:
     if (D < 0).any():
         i, j = np.argwhere(D < 0)[0]
         raise ValueError(

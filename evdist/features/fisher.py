@@ -18,7 +18,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from evdist.features.base import RowTransformer, check_count, count_features, refuse_beyond
+from evdist.engine.memory import check_memory
+from evdist.estimators.checks import integer
+from evdist.features.base import RowTransformer, count_features
 from evdist.features.kernel_space import (
     Kernel,
     check_kernel,
@@ -34,7 +36,7 @@ __all__ = ["LFDA", "KernelFDA"]
 class _Labelled(RowTransformer):
     """Reads labels of which some are not known."""
 
-    def _read(self, X: Any, y: Any) -> tuple[NDArray, NDArray]:
+    def _read(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The labelled rows of X (m, d), and their labels (m,)."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -119,10 +121,10 @@ class KernelFDA(_Labelled):
         shrinkage = _check_share(self.shrinkage, "Without it the answer is not unique.")
         basis, labels = self._read(X, y)
         c = len(self.classes_)
-        refuse_beyond(
-            kernel_bytes(len(basis)),
-            f"The kernel matrix of {len(basis):,} labelled objects",
+        check_memory(
+            {"kernel matrix": kernel_bytes(len(basis))},
             "Set the labels of a part of them to -1, or use LFDA or LDA.",
+            what=f"The kernel matrix of {len(basis):,} labelled objects",
         )
         R, Z = orthonormal_functions(basis, self.kernel, self.gamma)
         most = min(c - 1, Z.shape[1])
@@ -135,7 +137,7 @@ class KernelFDA(_Labelled):
         self._n_features_out = r
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return kernel_map(X, self.basis_, self.dual_coef_, self.kernel, self.gamma) - self.offset_
 
 
@@ -190,17 +192,17 @@ class LFDA(_Labelled):
         y : (n,) labels
             A number below 0 says that the label is not known.
         """
-        k = check_count("n_neighbors", self.n_neighbors)
+        k = integer("n_neighbors", self.n_neighbors, 1)
         shrinkage = _check_share(self.shrinkage, "Without it dependent columns have no answer.")
         Z, labels = self._read(X, y)
         d = Z.shape[1]
         r = count_features(self.n_components, d, f"X has n_features={d}")
         classes = [Z[labels == label] for label in self.classes_]
         sizes = np.array([len(members) for members in classes])
-        refuse_beyond(
-            8 * (3 * int(sizes.max()) ** 2 + int((sizes**2).sum())),
-            f"The affinities of {len(Z):,} labelled objects in {len(classes)} classes",
+        check_memory(
+            {"affinities": 8 * (3 * int(sizes.max()) ** 2 + int((sizes**2).sum()))},
             "Set the labels of a part of them to -1, or use LDA.",
+            what=f"LFDA of {len(Z):,} labelled objects in {len(classes)} classes",
         )
         within, between = local_scatter(classes, [local_affinity(X_l, k) for X_l in classes])
         spread = np.trace(within + between) / d
@@ -216,11 +218,11 @@ class LFDA(_Labelled):
         self._n_features_out = r
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return (X - self.mean_) @ self.components_.T
 
 
-def _signed(directions: NDArray, Z: NDArray) -> NDArray[np.float64]:
+def _signed(directions: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.float64]:
     """Columns with the sign by which the largest feature of Z's rows, less their mean, is positive.
 
     An eigenvector has no sign of its own; this one does not change when the data are turned.

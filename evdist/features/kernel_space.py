@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from evdist.features.base import check_positive
+from evdist.estimators.checks import positive
 from evdist.partition.rows import block_rows
 
 __all__ = ["KERNELS", "check_kernel", "kernel_bytes", "kernel_map", "orthonormal_functions"]
@@ -27,7 +27,7 @@ KERNELS = ("rbf", "laplacian", "poly", "linear", "cosine")
 #: Eigenvalues of K below this share of the largest are rounding errors.
 _NOISE = 1e-10
 
-Kernel = str | Callable[[NDArray, NDArray], float]
+Kernel = str | Callable[[NDArray[Any], NDArray[Any]], float]
 
 
 def check_kernel(kernel: Any, gamma: Any) -> None:
@@ -37,7 +37,7 @@ def check_kernel(kernel: Any, gamma: Any) -> None:
             f"kernel must be one of {', '.join(KERNELS)} or a function of two rows, got {kernel!r}."
         )
     if gamma is not None:
-        check_positive("gamma", gamma)
+        positive("gamma", gamma)
 
 
 def kernel_bytes(m: int) -> int:
@@ -45,13 +45,15 @@ def kernel_bytes(m: int) -> int:
     return 8 * 5 * m * m
 
 
-def _matrix(X: NDArray, B: NDArray, kernel: Kernel, gamma: float | None) -> NDArray[np.float64]:
+def _matrix(
+    X: NDArray[Any], B: NDArray[Any], kernel: Kernel, gamma: float | None
+) -> NDArray[np.float64]:
     options = {} if callable(kernel) else {"gamma": gamma, "filter_params": True}
     return pairwise_kernels(X, B, metric=kernel, **options)
 
 
 def orthonormal_functions(
-    B: NDArray, kernel: Kernel, gamma: float | None
+    B: NDArray[Any], kernel: Kernel, gamma: float | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """R (m, r) and the coordinates K R (m, r) of the basis objects.
 
@@ -72,7 +74,7 @@ def orthonormal_functions(
 
 
 def kernel_map(
-    X: NDArray, B: NDArray, A: NDArray, kernel: Kernel, gamma: float | None
+    X: NDArray[Any], B: NDArray[Any], A: NDArray[Any], kernel: Kernel, gamma: float | None
 ) -> NDArray[np.float64]:
     """Sums over a of A[a] k(x, B[a]) for the rows x of X, (rows, A.shape[1]); in blocks of rows."""
     out = np.empty((len(X), A.shape[1]))

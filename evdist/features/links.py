@@ -18,6 +18,7 @@ there are local minima, so that a second descent comes down from more features; 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ class Map:
 
 
 def pcca_loss(
-    L: NDArray, Delta: NDArray, s: NDArray, b: float
+    L: NDArray[Any], Delta: NDArray[Any], s: NDArray[Any], b: float
 ) -> tuple[float, NDArray[np.float64]]:
     """E(L) = sum of log(1 + exp(b s (|L delta|^2 - 1))) / b, and its gradient (r, d).
 
@@ -66,7 +67,7 @@ def pcca_loss(
     return float(np.logaddexp(0, excess).sum() / b), 2 * (slope[:, None] * Z).T @ Delta
 
 
-def solve_pcca(Delta: NDArray, s: NDArray, search: Search) -> Map:
+def solve_pcca(Delta: NDArray[Any], s: NDArray[Any], search: Search) -> Map:
     """The lower of two descents, turned so that its rows are orthogonal, the longest first.
 
     E depends on L'L alone, so that any rotation of the features is as good. With r = d all minima
@@ -90,7 +91,7 @@ def solve_pcca(Delta: NDArray, s: NDArray, search: Search) -> Map:
     return Map(L, best.loss, best.n_iter, best.converged)
 
 
-def _best(Delta: NDArray, s: NDArray, search: Search) -> Map:
+def _best(Delta: NDArray[Any], s: NDArray[Any], search: Search) -> Map:
     """The lower of two descents, with at most as many features as dimensions."""
     d = Delta.shape[1]
     r = min(search.n_components, d)
@@ -104,7 +105,7 @@ def _best(Delta: NDArray, s: NDArray, search: Search) -> Map:
     return second if second.loss < first.loss - 1e-3 * max(first.loss, 1.0) else first
 
 
-def _steepest(Delta: NDArray, s: NDArray, b: float, r: int) -> NDArray[np.float64]:
+def _steepest(Delta: NDArray[Any], s: NDArray[Any], b: float, r: int) -> NDArray[np.float64]:
     """Directions (r, d) in which E falls fastest from L = 0, where its Hessian is that of L S L'.
 
     A direction in which E rises gets a small length instead: a row of zeros would never change.
@@ -115,19 +116,19 @@ def _steepest(Delta: NDArray, s: NDArray, b: float, r: int) -> NDArray[np.float6
     return lengths[:, None] * vectors.T
 
 
-def _scaled(L: NDArray, Delta: NDArray) -> NDArray[np.float64]:
+def _scaled(L: NDArray[Any], Delta: NDArray[Any]) -> NDArray[np.float64]:
     """L such that links have length 1 in the quadratic mean."""
     return L / np.sqrt(((Delta @ L.T) ** 2).sum(axis=1).mean())
 
 
-def _principal(L: NDArray) -> NDArray[np.float64]:
+def _principal(L: NDArray[Any]) -> NDArray[np.float64]:
     """The same L'L with orthogonal rows, the longest first."""
     _, lengths, axes = np.linalg.svd(L, full_matrices=False)
     return lengths[:, None] * axes
 
 
-def _descend(start: NDArray, Delta: NDArray, s: NDArray, search: Search) -> Map:
-    def flat(entries: NDArray) -> tuple[float, NDArray[np.float64]]:
+def _descend(start: NDArray[Any], Delta: NDArray[Any], s: NDArray[Any], search: Search) -> Map:
+    def flat(entries: NDArray[Any]) -> tuple[float, NDArray[np.float64]]:
         loss, gradient = pcca_loss(entries.reshape(start.shape), Delta, s, search.sharpness)
         return loss, gradient.ravel()
 

@@ -14,13 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from evdist.constraints import check_links
-from evdist.features.base import (
-    RowTransformer,
-    check_count,
-    check_positive,
-    count_features,
-    refuse_beyond,
-)
+from evdist.engine.memory import check_memory
+from evdist.estimators.checks import integer, positive
+from evdist.features.base import RowTransformer, count_features
 from evdist.features.kernel_space import (
     Kernel,
     check_kernel,
@@ -41,12 +37,12 @@ class _Linked(RowTransformer):
     tol: float
     max_iter: int
 
-    def _read(self, X: Any, must_link: Any, cannot_link: Any) -> tuple[NDArray, ...]:
+    def _read(self, X: Any, must_link: Any, cannot_link: Any) -> tuple[NDArray[Any], ...]:
         """X (n, d), the linked objects (m,), pairs of places among them (p, 2), signs (p,)."""
         for name in ("n_components", "max_iter"):
-            check_count(name, getattr(self, name))
+            integer(name, getattr(self, name), 1)
         for name in ("sharpness", "tol"):
-            check_positive(name, getattr(self, name))
+            positive(name, getattr(self, name))
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         must, cannot = check_links(must_link, cannot_link, len(X))
         if not len(cannot):
@@ -60,9 +56,10 @@ class _Linked(RowTransformer):
 
     def _refuse(self, need: int, p: int, m: int) -> None:
         what = f"{type(self).__name__} on {p:,} links between {m:,} objects"
-        refuse_beyond(need, what, "Give fewer links, some of these drawn at random.")
+        cure = "Give fewer links, some of these drawn at random."
+        check_memory({"links": need}, cure, what=what)
 
-    def _solve(self, Z: NDArray, place: NDArray, s: NDArray) -> Map:
+    def _solve(self, Z: NDArray[Any], place: NDArray[Any], s: NDArray[Any]) -> Map:
         """The map of the coordinates Z (m, d) of the linked objects."""
         search = Search(
             int(self.n_components), float(self.sharpness), float(self.tol), int(self.max_iter)
@@ -166,7 +163,7 @@ class PCCA(_Linked):
         self.components_ = self._solve(Z - self.mean_, place, s).L
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return (X - self.mean_) @ self.components_.T
 
 
@@ -246,5 +243,5 @@ class KernelPCCA(_Linked):
         self.offset_ = (Z @ L.T).mean(axis=0)
         return self
 
-    def _features(self, X: NDArray) -> NDArray[np.float64]:
+    def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return kernel_map(X, self.basis_, self.dual_coef_, self.kernel, self.gamma) - self.offset_

@@ -10,6 +10,8 @@ A   (n_l, n_l) affinities within class l, 1 for near objects, 0 for far ones
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
@@ -17,7 +19,7 @@ from scipy.spatial.distance import cdist
 __all__ = ["local_affinity", "local_scatter"]
 
 
-def local_affinity(X: NDArray, k: int) -> NDArray[np.float64]:
+def local_affinity(X: NDArray[Any], k: int) -> NDArray[np.float64]:
     """A[i, j] = exp(-|x_i - x_j|^2 / (sigma_i sigma_j)), sigma_i the distance to neighbour k of i.
 
     Neighbours are those within X, the objects of one class; a class of k or fewer objects uses its
@@ -34,7 +36,7 @@ def local_affinity(X: NDArray, k: int) -> NDArray[np.float64]:
 
 
 def local_scatter(
-    classes: list[NDArray], affinities: list[NDArray]
+    classes: list[NDArray[Any]], affinities: list[NDArray[Any]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Local within-class and between-class scatter, (d, d) each.
 

@@ -6,36 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource
-from evdist.ecm.estimator import ecm_parameters
+from evdist.ecm.base import check_descent, chosen_sets, ecm_parameters
+from evdist.ecm.solver import cheapest
+from evdist.engine.loop import best_of
+from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import (
-    at_most_objects,
-    focal_family,
-    integer,
-    non_negative,
-    one_of,
-    positive,
-)
-from evdist.medoids.ecmdd_solver import (
-    Medoids,
-    Prototypes,
-    WeightedMedoids,
-    best_weights,
-    cheapest,
-    descend,
-    seed_medoids,
-)
+from evdist.estimators.checks import non_negative, one_of, positive
+from evdist.estimators.placing import RowMasses
+from evdist.medoids.solver import Medoids, MedoidSolver, Prototypes, WeightedMedoids, seed_medoids
 from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask, map_rows
 
 __all__ = ["METRICS", "ECMdd", "MedoidClusterer"]
 
@@ -45,7 +31,7 @@ METRICS = (
 )  # fmt: skip
 
 
-class MedoidClusterer(CredalClusterer):
+class MedoidClusterer(RowMasses, CredalClusterer):
     """Base of the clusterers whose prototypes are objects, on a square matrix in memory.
 
     A subclass has `_start(D, medoid, sets)`, the prototypes to descend from, and `_costs(D)`, the
@@ -62,9 +48,9 @@ class MedoidClusterer(CredalClusterer):
     n_init: int
     tol: float
     random_state: Any
-    _start: Callable[[NDArray, NDArray, FocalSets], Prototypes]
-    _costs: Callable[[NDArray], NDArray]
-    _keep: Callable[[Any, NDArray], None]
+    _start: Callable[[NDArray[Any], NDArray[Any], FocalSets], Prototypes]
+    _costs: Callable[[NDArray[Any]], NDArray[Any]]
+    _keep: Callable[[Any, NDArray[Any]], None]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the objects.
@@ -81,66 +67,39 @@ class MedoidClusterer(CredalClusterer):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         c = sets.n_clusters
         starts = [seed_medoids(D, c, rng) for _ in range(self.n_init)] if given is None else [given]
-        best = None
+        solvers = [MedoidSolver(D, self._start(D, medoid, sets), self.tol) for medoid in starts]
         with self._reporting() as report:
-            for r, medoid in enumerate(starts):
-                stage = "fit" if len(starts) == 1 else f"start {r + 1} of {len(starts)}"
-                found = descend(
-                    D, self._start(D, medoid, sets), tol=self.tol, max_iter=self.max_iter,
-                    stage=stage, report=report,
-                )  # fmt: skip
-                if best is None or found.history[-1] < best.history[-1]:
-                    best = found
-        assert best is not None
+            fit = best_of(solvers, self.max_iter, report=report)
         self._rows = np.empty((0, D.shape[1])) if self.metric == "precomputed" else X
         self._sets = sets
-        self._keep(best.prototypes, D)
-        self._finish(CredalPartition(best.mass, sets), best.history, best.converged)
+        self._keep(fit.value.prototypes, D)
+        self._finish(CredalPartition(fit.value.mass, sets), fit.history, fit.converged)
         return self
 
-    def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
+    def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         """Focal sets and given medoids, once every parameter has been checked."""
         n = len(X)
-        c = integer("n_clusters", self.n_clusters, 1)
-        for name in ("n_init", "max_iter"):
-            integer(name, getattr(self, name), 1)
-        non_negative("tol", self.tol)
+        c = check_descent(self, n)
         one_of("metric", self.metric, METRICS)
         ecm_parameters(self.alpha, self.beta, self.delta)
-        self._check_callbacks()
-        at_most_objects(c, n)
         if self.metric == "precomputed":
             MatrixSource.of(X)
-        need, there = 3 * 8 * n * n, psutil.virtual_memory().available
-        if need > there:
-            raise MemoryError(
-                f"A square matrix of {n:,} objects needs about {need / 1e9:.1f} GB to work with, "
-                f"but {there / 1e9:.1f} GB are free. Use EVCLUS, which samples dissimilarities."
-            )
-        family = focal_family(self.focal_sets, c, _FAMILIES)
-        sets = family if isinstance(family, FocalSets) else getattr(FocalSets, family)(c)
+        check_memory(
+            {"dissimilarities": 3 * 8 * n * n}, "Use EVCLUS, which samples dissimilarities.",
+            what=f"{type(self).__name__} of {n:,} objects",
+        )  # fmt: skip
+        sets = chosen_sets(self.focal_sets, c, _FAMILIES)
         if (sets.singletons < 0).any():
             lone = int(sets.singletons.argmin())
             raise ValueError(f"focal_sets must hold every single cluster, but {{{lone}}} is not.")
         return sets, _given_medoids(self.init, c, n)
 
     # ------------------------------------------------------------------ new objects
-    def predict_mass(self, X: Any) -> Any:
-        """Mass functions of new objects: (rows, f). A Dask array gives a Dask array.
-
-        With metric="precomputed" the rows of X are dissimilarities to all fitted objects.
-        """
-        check_is_fitted(self, "credal_partition_")
-        if is_dask(X) and hasattr(X, "map_blocks"):
-            f = len(self.credal_partition_.focal_sets)
-            return map_rows(self._predict_rows, X, width=f, dtype=np.float64)
-        X = np.asarray(self._table(X, reset=False), dtype=float)
+    def _masses(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        X = np.asarray(X, dtype=float)
         if self.metric != "precomputed":
             X = cdist(X, self._rows, self.metric)
         return cheapest(self._costs(X), float(self.beta))[0]
-
-    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float64]:
-        return self.predict_mass(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -254,30 +213,30 @@ class ECMdd(MedoidClusterer):
 
     weights_: NDArray[np.float64] | None
 
-    def _checked(self, X: NDArray) -> tuple[FocalSets, NDArray[np.int64] | None]:
+    def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         for name in ("eta", "gamma", "sharpness"):
             non_negative(name, getattr(self, name))
         if not positive("psi", self.psi) > 1:
             raise ValueError(f"psi must be a number above 1, got {self.psi!r}; 2 is the usual one.")
         return super()._checked(X)
 
-    def _single(self, medoid: NDArray, sets: FocalSets) -> Medoids:
+    def _single(self, medoid: NDArray[Any], sets: FocalSets) -> Medoids:
         numbers = ecm_parameters(self.alpha, self.beta, self.delta)
         return Medoids(sets, medoid, *numbers, float(self.eta), float(self.gamma))
 
-    def _start(self, D: NDArray, medoid: NDArray, sets: FocalSets) -> Prototypes:
+    def _start(self, D: NDArray[Any], medoid: NDArray[Any], sets: FocalSets) -> Prototypes:
         if not self.weighted:
             return self._single(medoid, sets)
         # The first weights are those for the fuzzy memberships that the medoids give.
         near = cheapest(D[:, medoid], float(self.beta))[0]
-        weights = best_weights((near**self.beta).T @ D, float(self.psi))
+        weights = cheapest((near**self.beta).T @ D, float(self.psi))[0]
         return self._many(weights, sets)
 
-    def _many(self, weights: NDArray, sets: FocalSets) -> WeightedMedoids:
+    def _many(self, weights: NDArray[Any], sets: FocalSets) -> WeightedMedoids:
         numbers = ecm_parameters(self.alpha, self.beta, self.delta)
         return WeightedMedoids(sets, weights, *numbers, float(self.psi), float(self.sharpness))
 
-    def _keep(self, found: Medoids | WeightedMedoids, D: NDArray) -> None:
+    def _keep(self, found: Medoids | WeightedMedoids, D: NDArray[Any]) -> None:
         if isinstance(found, WeightedMedoids):
             self.weights_, self.medoids_ = found.weights, found.weights.argmax(axis=1)
             self._set_medoids = np.empty(0, dtype=np.int64)
@@ -285,26 +244,26 @@ class ECMdd(MedoidClusterer):
             self.weights_, self.medoids_ = None, found.medoid
             self._set_medoids = found.set_medoids(D)
 
-    def _costs(self, D: NDArray) -> NDArray:
+    def _costs(self, D: NDArray[Any]) -> NDArray[Any]:
         if self.weights_ is not None:
             return self._many(self.weights_, self._sets).costs(D)
         single = self._single(self.medoids_, self._sets)
         return single.costs_at(D[:, self.medoids_], D[:, self._set_medoids])
 
     # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {"rows": self._rows, "medoids": self.medoids_, "sets": self._set_medoids}
         if self.weights_ is not None:
             arrays["weights"] = self.weights_
         return {}, arrays
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._rows, self._sets = arrays["rows"], self.credal_partition_.focal_sets
         self.medoids_, self._set_medoids = arrays["medoids"], arrays["sets"]
         self.weights_ = arrays.get("weights")
 
 
-def _square(X: NDArray, metric: str) -> NDArray[np.float64]:
+def _square(X: NDArray[Any], metric: str) -> NDArray[np.float64]:
     """All dissimilarities, symmetric and zero on the diagonal."""
     X = np.asarray(X, dtype=float)
     D = 0.5 * (X + X.T) if metric == "precomputed" else cdist(X, X, metric)

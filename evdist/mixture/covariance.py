@@ -28,6 +28,7 @@ feel which others are computed beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ class Spread:
     shapes: NDArray[np.float64]
     D: NDArray[np.float64]
 
-    def take(self, chosen: NDArray) -> Spread:
+    def take(self, chosen: NDArray[Any]) -> Spread:
         """Some of the replicates."""
         return Spread(self.volumes[chosen], self.shapes[chosen], self.D[chosen])
 
@@ -79,7 +80,11 @@ def simplest(model: str, c: int, d: int) -> str:
 
 
 def estimate(
-    model: str, sizes: NDArray, W: NDArray, floor: NDArray, last: Spread | None = None
+    model: str,
+    sizes: NDArray[Any],
+    W: NDArray[Any],
+    floor: NDArray[Any],
+    last: Spread | None = None,
 ) -> tuple[Spread, NDArray[np.bool_]]:
     """Covariances of one model that maximise the likelihood of the scatter matrices.
 
@@ -127,13 +132,13 @@ def estimate(
     return Spread(np.broadcast_to(volumes, (len(W), c)), shapes, D), collapsed
 
 
-def _along(D: NDArray, W: NDArray) -> NDArray[np.float64]:
+def _along(D: NDArray[Any], W: NDArray[Any]) -> NDArray[np.float64]:
     """Diagonals of D_k' W_k D_k, (B, c, d)."""
     return np.maximum((D * (W @ D)).sum(axis=-2), 0.0)
 
 
 def _axes(
-    model: str, sizes: NDArray, W: NDArray, floor: NDArray, last: Spread | None
+    model: str, sizes: NDArray[Any], W: NDArray[Any], floor: NDArray[Any], last: Spread | None
 ) -> NDArray[np.float64]:
     """D (B, c, d, d) of a model: the identity, one for each component, or one for all."""
     c, d = W.shape[1:3]
@@ -156,14 +161,14 @@ def _axes(
     return _for_each(D, c)
 
 
-def _for_each(D: NDArray, c: int) -> NDArray[np.float64]:
+def _for_each(D: NDArray[Any], c: int) -> NDArray[np.float64]:
     """(B, d, d) -> (B, c, d, d), copied: products of contiguous matrices have the same bits for
     any number of replicates."""
     return np.repeat(D[:, None], c, axis=1)
 
 
 def _weighted_axes(
-    sizes: NDArray, W: NDArray, floor: NDArray, D: NDArray, last: Spread | None
+    sizes: NDArray[Any], W: NDArray[Any], floor: NDArray[Any], D: NDArray[Any], last: Spread | None
 ) -> NDArray[np.float64]:
     """VEE: eigenvectors of sum_k W_k / lambda_k, volumes and axes in turn."""
     volumes = None if last is None else last.volumes
@@ -175,7 +180,11 @@ def _weighted_axes(
 
 
 def _shared_shape(
-    sizes: NDArray, omega: NDArray, low: NDArray, volumes: NDArray | None, steps: int | None = None
+    sizes: NDArray[Any],
+    omega: NDArray[Any],
+    low: NDArray[Any],
+    volumes: NDArray[Any] | None,
+    steps: int | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Volumes of their own and one shape: each in turn given the other (VEI, VEE, VEV)."""
     if steps is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,7 +65,7 @@ class _State(NamedTuple):
     means: NDArray[np.float64]
     spread: Spread
 
-    def take(self, chosen: NDArray) -> _State:
+    def take(self, chosen: NDArray[Any]) -> _State:
         return _State(self.weights[chosen], self.means[chosen], self.spread.take(chosen))
 
     def parameters(self, model: str, b: int) -> Parameters:
@@ -144,7 +144,7 @@ def fit_em_many(
         return _iterate(rows, parameters.model, state, tol, max_iter)
 
 
-def _check(X: NDArray, parameters: Parameters, W: NDArray) -> None:
+def _check(X: NDArray[Any], parameters: Parameters, W: NDArray[Any]) -> None:
     d = parameters.n_features
     if X.ndim != 2 or X.shape[1] != d:
         raise ValueError(f"X must have shape (n, {d}) for these parameters, got {X.shape}.")
@@ -168,13 +168,13 @@ def _check(X: NDArray, parameters: Parameters, W: NDArray) -> None:
 class _Rows:
     """The data and its weights, cut into blocks."""
 
-    def __init__(self, X: NDArray, W: NDArray, pool: ThreadPoolExecutor, n_threads: int):
+    def __init__(self, X: NDArray[Any], W: NDArray[Any], pool: ThreadPoolExecutor, n_threads: int):
         self.X, self.W = X, W
         self.blocks = -(-len(X) // _ROWS)
         self._pool, self._n_threads = pool, n_threads
         self.floor = np.array([FLOOR * smallest_variance(X, w) for w in W])
 
-    def sums(self, replicates: NDArray, state: _State) -> _Sums:
+    def sums(self, replicates: NDArray[Any], state: _State) -> _Sums:
         """Sums of some replicates, whose parameters are `state`'s."""
         b, (c, d), q = len(replicates), state.means.shape[1:], self.blocks
         out = _Sums(
@@ -184,7 +184,7 @@ class _Rows:
         which, block = np.divmod(np.arange(b * q), q)
         items = np.stack([which, replicates[which], block], axis=1)
 
-        def run(part: NDArray) -> None:
+        def run(part: NDArray[Any]) -> None:
             accumulate(self.X, self.W, part, _ROWS, U, state.means, a, *out)
 
         parts = np.array_split(items, min(self._n_threads, len(items)))
@@ -195,7 +195,7 @@ class _Rows:
         return _Sums(*(s.sum(axis=1) if q > 1 else s[:, 0] for s in out))
 
 
-def smallest_variance(X: NDArray, w: NDArray) -> float:
+def smallest_variance(X: NDArray[Any], w: NDArray[Any]) -> float:
     """Smallest variance of a column that is not constant (one, where all are); rows weighted."""
     total, centre = w.sum(), X[int(w.argmax())]
     first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
@@ -242,7 +242,7 @@ def _iterate(rows: _Rows, model: str, state: _State, tol: float, max_iter: int) 
 
 
 def _m_step(
-    model: str, sums: _Sums, state: _State, floor: NDArray
+    model: str, sums: _Sums, state: _State, floor: NDArray[Any]
 ) -> tuple[_State, NDArray[np.bool_]]:
     """Weights, means and covariances from the sums; z = U_k (x - mu_k), of the last parameters."""
     R, s = sums.R, state.spread
@@ -259,7 +259,7 @@ def _m_step(
 
 
 def from_posterior(
-    X: NDArray, P: NDArray, model: str, sample_weight: NDArray | None = None
+    X: NDArray[Any], P: NDArray[Any], model: str, sample_weight: NDArray[Any] | None = None
 ) -> Parameters:
     """The M-step alone: parameters of a model from (n, c) posterior probabilities."""
     X = np.ascontiguousarray(X, dtype=float)

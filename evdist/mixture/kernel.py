@@ -16,6 +16,7 @@ in tiles, so that the inner loops run over contiguous rows of one coordinate.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -162,7 +163,7 @@ def posteriors(X, first, last, U, mu, a, P, density):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rotate(G: NDArray, inverse: NDArray, D: NDArray) -> None:
+def _rotate(G: NDArray[Any], inverse: NDArray[Any], D: NDArray[Any]) -> None:
     """One sweep of plane rotations that lower sum_k tr(diag(inverse_k) D'W_kD); G_k = D'W_kD."""
     c, d, _ = G.shape
     for p in range(d):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ def whitening(spread: Spread) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.swapaxes(spread.D, -1, -2) / sd[..., None])
 
 
-def log_factors(weights: NDArray, spread: Spread) -> NDArray[np.float64]:
+def log_factors(weights: NDArray[Any], spread: Spread) -> NDArray[np.float64]:
     """log of pi_k (2 pi)^(-d/2) |Sigma_k|^(-1/2), (..., c); |A_k| is 1."""
     d = spread.shapes.shape[-1]
     return np.log(weights) - 0.5 * d * np.log(2 * np.pi * spread.volumes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from evdist.estimators.checks import integer, non_negative, one_of
 from evdist.mixture.covariance import MODELS, simplest
 from evdist.mixture.em import EMResult, fit_em, from_posterior
 from evdist.mixture.starts import MOST_ROWS, Starts
@@ -64,7 +65,10 @@ def select_mixture(
     """
     numbers = _numbers(n_components)
     models = _models(covariance_models)
-    _check_settings(init, n_init, tol, max_iter)
+    one_of("init", init, _INITS)
+    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
+        integer(name, value, 1)
+    non_negative("tol", tol)
     X = np.ascontiguousarray(X, dtype=float)
     if X.ndim != 2:
         raise ValueError(f"X must have shape (n, d), got {X.shape}.")
@@ -94,7 +98,7 @@ def select_mixture(
 
 
 def _best_start(
-    starts: Starts, parts: list[NDArray], c: int, model: str, how: dict[str, Any]
+    starts: Starts, parts: list[NDArray[Any]], c: int, model: str, how: dict[str, Any]
 ) -> EMResult:
     """EM from every partition of the starting rows; a fit that has not failed comes first."""
     fits = []
@@ -142,16 +146,6 @@ def _models(covariance_models: Any) -> list[str]:
             f"{covariance_models!r}."
         )
     return [m for m in MODELS if m in chosen]
-
-
-def _check_settings(init: Any, n_init: Any, tol: Any, max_iter: Any) -> None:
-    if init not in _INITS:
-        raise ValueError(f"init must be one of {', '.join(_INITS)}, got {init!r}.")
-    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
-    if not isinstance(tol, Real) or not 0 <= float(tol) < np.inf:
-        raise ValueError(f"tol must be a number of at least 0, got {tol!r}.")
 
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +72,7 @@ class Starts:
             yield part[inverse]
 
     @cached_property
-    def _distinct(self) -> tuple[NDArray, NDArray, NDArray]:
+    def _distinct(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Standardised distinct rows, their weights, and which of them each row is."""
         rows, inverse = np.unique(self.X, axis=0, return_inverse=True)
         inverse = inverse.reshape(-1)
@@ -94,7 +95,7 @@ class Starts:
         return _numbered(_cut(self._ward, c, self.n_distinct))
 
     @cached_property
-    def _ward(self) -> NDArray:
+    def _ward(self) -> NDArray[Any]:
         Y = self._distinct[0]
         return linkage(Y, "ward") if len(Y) > 1 else np.empty((0, 4))
 
@@ -120,7 +121,7 @@ class Starts:
         return m, _join_all(n, mean, W, _RIDGE * weight.mean())
 
 
-def _cut(tree: NDArray, c: int, n: int) -> NDArray[np.intp]:
+def _cut(tree: NDArray[Any], c: int, n: int) -> NDArray[np.intp]:
     """Labels (n,) of exactly c groups: the tree without its last c - 1 joins, ties or not."""
     top = np.arange(2 * n - 1)
     for k, (i, j) in enumerate(tree[: n - c, :2].astype(np.intp)):
@@ -130,22 +131,24 @@ def _cut(tree: NDArray, c: int, n: int) -> NDArray[np.intp]:
     return top[:n]
 
 
-def _numbered(labels: NDArray) -> NDArray[np.intp]:
+def _numbered(labels: NDArray[Any]) -> NDArray[np.intp]:
     """The same partition, groups numbered in the order of the sorted rows."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse.reshape(-1)]
 
 
-def _join_all(n: NDArray, mean: NDArray, W: NDArray, ridge: float) -> list[tuple[int, int]]:
+def _join_all(
+    n: NDArray[Any], mean: NDArray[Any], W: NDArray[Any], ridge: float
+) -> list[tuple[int, int]]:
     """All m - 1 joins of m groups, each the one that raises sum_k n_k log|W_k / n_k| the least."""
     n, mean, W = n.copy(), mean.copy(), W.copy()
     m, d = mean.shape
     eye = ridge * np.eye(d)
 
-    def cost(n: NDArray, W: NDArray) -> NDArray:
+    def cost(n: NDArray[Any], W: NDArray[Any]) -> NDArray[Any]:
         return n * (np.linalg.slogdet(W + eye)[1] - d * np.log(n))
 
-    def union(i: int, j: NDArray) -> tuple[NDArray, NDArray]:
+    def union(i: int, j: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         delta = mean[j] - mean[i]
         share = n[i] * n[j] / (n[i] + n[j])
         return n[i] + n[j], W[i] + W[j] + share[:, None, None] * delta[:, :, None] * delta[:, None]

@@ -11,8 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import CECM, ECM, FocalSets, propose_links
 from evdist.constraints import random_links
-from evdist.ecm.cecm_solver import LinkedProblem, fit_cecm
 from evdist.ecm.link_kernel import update_linked
+from evdist.ecm.linked import LinkedProblem, fit_cecm
 from evdist.ecm.solver import Model
 
 
@@ -38,9 +38,9 @@ def test_the_objective_never_rises_from_any_masses(case, seed):
         fit = fit_cecm(problem, model, tol=0.0, max_iter=12, mass=mass)
         assert all(b <= a for a, b in zip(fit.history, fit.history[1:], strict=False))
         assert fit.history[-1] < fit.history[0] or len(fit.history) == 2
-        assert fit.mass.min() >= 0
-        np.testing.assert_allclose(fit.mass.sum(axis=1), 1.0)
-        exact = problem.objective(fit.model, fit.mass, problem.costs(fit.model))
+        assert fit.value.mass.min() >= 0
+        np.testing.assert_allclose(fit.value.mass.sum(axis=1), 1.0)
+        exact = problem.objective(fit.value.model, fit.value.mass, problem.costs(fit.value.model))
         np.testing.assert_allclose(fit.history[-1], exact, rtol=1e-10)
 
 

@@ -13,7 +13,8 @@ from distributed import Client, LocalCluster
 from evdist import ECM, FocalSets
 from evdist.ecm import blocks as ecm_blocks
 from evdist.ecm.blocks import ClusterRows, LocalRows
-from evdist.ecm.solver import Model, fit_ecm
+from evdist.ecm.solver import ECMSolver, Model
+from evdist.engine.loop import minimise
 
 N = 30_000
 
@@ -50,7 +51,7 @@ def test_the_same_bits_as_on_threads(X, client, options):
 @pytest.mark.process
 def test_a_lost_worker_costs_an_iteration(X, client):
     model = Model(FocalSets.pairs(4), X[:4])
-    expected = fit_ecm(LocalRows(X), model, tol=0.0, max_iter=6)
+    expected = minimise(ECMSolver(LocalRows(X), model, 0.0), 6)
     rows = ClusterRows(X, None, client)
     killed = []
 
@@ -59,10 +60,12 @@ def test_a_lost_worker_costs_an_iteration(X, client):
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    found = fit_ecm(rows, model, tol=0.0, max_iter=6, report=kill_one)
+    found = minimise(ECMSolver(rows, model, 0.0), 6, report=kill_one)
     assert killed
     assert found.history == expected.history
-    np.testing.assert_array_equal(rows.masses(found.model), LocalRows(X).masses(expected.model))
+    np.testing.assert_array_equal(
+        rows.masses(found.value.model), LocalRows(X).masses(expected.value.model)
+    )
 
 
 class SmallClient:
@@ -94,8 +97,8 @@ def test_an_iteration_is_one_task_per_part_and_how_many_parts_changes_no_bit(
     client = SmallClient(threads)
     rows = ClusterRows(X, None, client)
     model = Model(FocalSets.simple(4), X[:4])
-    fit = fit_ecm(rows, model, tol=0.0, max_iter=3)
+    fit = minimise(ECMSolver(rows, model, 0.0), 3)
     parts = min(2 * threads, -(-N // ecm_blocks.BLOCK))
     assert client.sent == 1
     assert client.tasks == 4 * parts  # three iterations and the objective before them
-    assert fit.history == fit_ecm(LocalRows(X, None, 2), model, tol=0.0, max_iter=3).history
+    assert fit.history == minimise(ECMSolver(LocalRows(X, None, 2), model, 0.0), 3).history

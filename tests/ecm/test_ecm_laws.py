@@ -15,7 +15,8 @@ from tolerances import ROUNDING
 from evdist import ECM, RECM, FocalSets
 from evdist.ecm import blocks as ecm_blocks
 from evdist.ecm.blocks import LocalRows
-from evdist.ecm.solver import Model, fit_ecm, metrics_from
+from evdist.ecm.solver import ECMSolver, Model, metrics_from
+from evdist.engine.loop import minimise
 
 FAMILIES = ("simple", "pairs", "full")
 
@@ -87,7 +88,7 @@ def test_no_other_metric_of_determinant_one_costs_less(case, seed):
 
 @given(cases())
 def test_every_step_lowers_the_objective(case):
-    """The steps themselves: `fit_ecm` refuses one that rises, so its history cannot show it."""
+    """The steps themselves: `ECMSolver` refuses one that rises, so its history cannot show it."""
     X, w, model = case
     rows = LocalRows(X, w)
     for start in (replace(model, metric=None), model.adaptive()):
@@ -97,7 +98,7 @@ def test_every_step_lowers_the_objective(case):
             now = rows.sums(here).objective
             assert now <= before * (1 + 1e-9)
             before = now
-        history = fit_ecm(rows, start, tol=0.0, max_iter=8).history
+        history = minimise(ECMSolver(rows, start, 0.0), 8).history
         assert all(b <= a for a, b in pairwise(history))
 
 
@@ -128,9 +129,9 @@ def test_a_prototype_that_nothing_determines_stays():
     X = np.random.default_rng(0).standard_normal((30, 2))
     sets = FocalSets.of([[0], [1]], 3)  # cluster 2 is in no focal set
     start = np.array([[-1.0, 0.0], [1.0, 0.0], [50.0, 50.0]])
-    fit = fit_ecm(LocalRows(X), Model(sets, start), tol=1e-8, max_iter=50)
-    np.testing.assert_allclose(fit.model.prototypes[2], start[2])
-    assert np.abs(fit.model.prototypes[:2]).max() < 5
+    fit = minimise(ECMSolver(LocalRows(X), Model(sets, start), 1e-8), 50)
+    np.testing.assert_allclose(fit.value.model.prototypes[2], start[2])
+    assert np.abs(fit.value.model.prototypes[:2]).max() < 5
 
 
 def test_a_cluster_of_too_few_objects_keeps_its_metric():
@@ -223,7 +224,7 @@ def test_more_starts_are_never_worse_and_more_objects_than_the_sample_go_through
     one, five = (ECM(9, n_init=k, random_state=0).fit(X).objective_ for k in (1, 5))
     assert five <= one
     monkeypatch.setattr("evdist.ecm.start.SAMPLE", 500)
-    monkeypatch.setattr("evdist.ecm.estimator.SAMPLE", 500)
+    monkeypatch.setattr("evdist.ecm.base.SAMPLE", 500)
     sampled = ECM(9, random_state=0).fit(X)
     assert sampled.objective_ == pytest.approx(five, rel=0.02)
 

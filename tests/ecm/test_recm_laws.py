@@ -13,8 +13,9 @@ from sklearn.datasets import make_blobs
 
 from evdist import ECM, RECM, CredalPartition, FocalSets
 from evdist.ecm.blocks import LocalRows
-from evdist.ecm.recm_solver import RelationalModel, euclidean_shift, fit_recm, seeded_weights
-from evdist.ecm.solver import Model, fit_ecm
+from evdist.ecm.relational import RECMSolver, RelationalModel, euclidean_shift, seeded_weights
+from evdist.ecm.solver import ECMSolver, Model
+from evdist.engine.loop import minimise
 
 
 def start(D, sets: FocalSets, Q, shift=0.0, **parameters) -> RelationalModel:
@@ -33,12 +34,12 @@ def test_on_squared_distances_it_takes_the_steps_of_ecm(n, d, c, family, beta, s
     D = squareform(pdist(X, "sqeuclidean"))
     sets = getattr(FocalSets, family)(c)
     Q = rng.dirichlet(np.ones(n), c)
-    relational = fit_recm(D, start(D, sets, Q, beta=beta), tol=0.0, max_iter=4, w=w)
+    relational = minimise(RECMSolver(D, start(D, sets, Q, beta=beta), 0.0, w), 4)
     model = Model(sets, Q @ X, 1.0, beta, 3.0)
-    plain = fit_ecm(LocalRows(X, w), model, tol=0.0, max_iter=4)
+    plain = minimise(ECMSolver(LocalRows(X, w), model, 0.0), 4)
     same = min(len(plain.history), len(relational.history))
     np.testing.assert_allclose(relational.history[:same], plain.history[:same], rtol=1e-6)
-    np.testing.assert_allclose(relational.model.Q.sum(axis=1), 1.0)
+    np.testing.assert_allclose(relational.value.model.Q.sum(axis=1), 1.0)
 
 
 @given(st.integers(4, 30), st.integers(1, 3), st.integers(0, 2**32 - 1))
@@ -48,7 +49,7 @@ def test_the_objective_never_rises_whatever_the_dissimilarities(n, c, seed):
     D = (D + D.T) / 2
     np.fill_diagonal(D, 0)
     shift = euclidean_shift(D)
-    model = start(D, FocalSets.pairs(c), seeded_weights(D, c, rng), shift)
+    model = start(D, FocalSets.pairs(c), seeded_weights(D, c, rng, np.ones(n)), shift)
     w = np.ones(n)
     model, G = model.at(D, model.Q)
     M, J = model.masses(G)
@@ -57,7 +58,7 @@ def test_the_objective_never_rises_whatever_the_dissimilarities(n, c, seed):
         M, now = model.masses(G)
         assert now.sum() <= J.sum() * (1 + 1e-6)
         J = now
-    history = fit_recm(D, model, tol=0.0, max_iter=10).history
+    history = minimise(RECMSolver(D, model, 0.0, w), 10).history
     assert all(b <= a for a, b in pairwise(history))
 
 

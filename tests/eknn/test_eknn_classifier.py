@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris, make_blobs
 
 from evdist import CredalPartition, EKNNClassifier, FocalSets
 from evdist.belief import contour, dempster, discount
-from evdist.eknn.classifier_solver import CrispLabels, SoftLabels
+from evdist.eknn.labels import CrispLabels, SoftLabels
 
 ALPHA = 0.9
 

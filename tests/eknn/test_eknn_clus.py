@@ -17,8 +17,9 @@ from sklearn.metrics import adjusted_rand_score
 import evdist.eknn.clus as module
 from evdist import EKNNclus, FocalSets
 from evdist.belief import dempster
-from evdist.eknn.clus_solver import neighbourhood, partition, rule
+from evdist.eknn.graph import VisitSolver, in_order, neighbourhood, rule
 from evdist.eknn.search import nearest_others, search
+from evdist.engine.loop import minimise
 
 #: R lets no evidence of togetherness fall below this.
 R_FLOOR = 1e-6
@@ -40,6 +41,13 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
     return make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
 
 
+def visited(graph, orders, max_iter: int):
+    """The descent from single objects, and its labels by first objects."""
+    solver = VisitSolver(graph, np.arange(graph.n, dtype=np.int32), iter(orders))
+    found = minimise(solver, max_iter)
+    return found, in_order(found.value.label)
+
+
 # ---------------------------------------------------------------------- R's evclust
 def test_weights_are_those_of_r(near, reference):
     r = reference["fixed_order"]
@@ -57,11 +65,11 @@ def test_the_same_visits_give_the_partition_and_the_masses_of_r(near, reference,
     graph = neighbourhood(*near, q=0.9, b=2, symmetric=False)
     graph = replace(graph, weight=np.maximum(graph.weight, R_FLOOR))
     orders = [np.array(p) - 1 for p in r.get("perms", [range(1, n + 1)] * len(r["log"]))]
-    found = partition(graph, np.arange(n, dtype=np.int32), orders, max_iter=len(orders))
+    found, label = visited(graph, orders, len(orders))
     assert found.converged
     assert len(found.history) - 1 == len(r["log"])
-    assert adjusted_rand_score(found.label, r["y.pl"]) == 1
-    mass, theirs = rule(graph, found.label, len(r["F"]) - 2), np.array(r["mass"])
+    assert adjusted_rand_score(label, r["y.pl"]) == 1
+    mass, theirs = rule(graph, label, len(r["F"]) - 2), np.array(r["mass"])
     # Clusters are numbered by their first objects here.
     first = [np.flatnonzero(np.array(r["y.pl"]) == k)[0] for k in range(1, theirs.shape[1] - 1)]
     columns = [0, *(1 + np.argsort(first)), theirs.shape[1] - 1]
@@ -76,10 +84,10 @@ def test_no_visit_lowers_the_plausibility_on_a_symmetric_graph(seed, K, b):
     X = rng.normal(size=(n, 2)).round(1)  # with copies now and then
     graph = neighbourhood(*nearest_others(search(X), X, K), q=0.5, b=b, symmetric=True)
     orders = (rng.permutation(n) for _ in range(50))
-    found = partition(graph, np.arange(n, dtype=np.int32), orders, max_iter=50)
+    found, label = visited(graph, orders, 50)
     assert found.converged
     assert (np.diff(found.history) <= 1e-12).all()
-    assert found.history[-1] == pytest.approx(graph.against(found.label), abs=1e-12)
+    assert found.history[-1] == pytest.approx(graph.against(label), abs=1e-12)
 
 
 def test_the_objective_is_the_share_of_evidence_between_clusters():

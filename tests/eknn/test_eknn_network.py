@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris, make_blobs
 
 from evdist import EvidentialNN, FocalSets
 from evdist.belief import contour, dempster
-from evdist.eknn.network_solver import Network, first_network, masses, objective
+from evdist.eknn.network_model import Network, first_network, masses, objective
 
 
 def drawn(seed: int, r: int = 4, c: int = 3, d: int = 2) -> Network:

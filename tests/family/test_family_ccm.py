@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import CCM, FocalSets, delta_bel
-from evdist.ecm.ccm_solver import CredalModel
+from evdist.ecm.ccm import CredalModel
 
 
 def squared_distances(X: np.ndarray, V: np.ndarray, sets: FocalSets, gamma: float, delta: float):

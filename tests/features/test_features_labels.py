@@ -215,7 +215,7 @@ def test_what_is_refused(kind, three):
 
 def test_refusals_of_one_kind(three):
     X, y = three
-    with pytest.raises(ValueError, match="n_neighbors must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="n_neighbors must be an integer of at least 1"):
         LFDA(n_neighbors=0).fit(X, y)
     with pytest.raises(ValueError, match="labelled objects are all equal"):
         LFDA().fit(np.ones((6, 2)), [0, 1] * 3)

@@ -226,13 +226,13 @@ def test_what_is_refused(problem):
         KernelPCCA(3).fit(X, cannot_link=[(0, 1)])
     with pytest.raises(ValueError, match="Linked objects are all equal"):
         PCCA().fit(np.ones((5, 2)), cannot_link=[(0, 1)])
-    with pytest.raises(ValueError, match="sharpness must be a positive number, got 0"):
+    with pytest.raises(ValueError, match="sharpness must be a number above 0, got 0"):
         PCCA(sharpness=0).fit(X, **given_links)
-    with pytest.raises(ValueError, match="max_iter must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="max_iter must be an integer of at least 1, got 0"):
         PCCA(max_iter=0).fit(X, **given_links)
     with pytest.raises(ValueError, match=r"kernel must be one of rbf, .* got 'sigmoid'"):
         KernelPCCA(kernel="sigmoid").fit(X, **given_links)
-    with pytest.raises(ValueError, match="gamma must be a positive number, got -1"):
+    with pytest.raises(ValueError, match="gamma must be a number above 0, got -1"):
         KernelPCCA(gamma=-1).fit(X, **given_links)
     with pytest.raises(ValueError, match="kernel must be positive semidefinite"):
         KernelPCCA(kernel=lambda a, b: -a @ b).fit(X, **given_links)

@@ -21,20 +21,18 @@ Euclidean (`euclidean_shift`), before the start. The papers and R's evclust leav
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from evdist.belief import FocalSets
-from evdist.engine.progress import Progress
+from evdist.ecm.solver import Floats, cheapest
+from evdist.engine.loop import Descent, Solver, relative_fall
+from evdist.kernels.seeding import draw_seeds
 
-__all__ = ["RelationalFit", "RelationalModel", "euclidean_shift", "fit_recm", "seeded_weights"]
-
-Floats = NDArray[np.float64]
+__all__ = ["RECMSolver", "RelationalModel", "euclidean_shift", "seeded_weights"]
 
 #: The smallest eigenvalue is known up to this part of the largest.
 _EIGEN = 1e-6
@@ -77,10 +75,7 @@ class RelationalModel:
         """The model with these weights, and G of the fitted objects; two products with D."""
         # (1 1' - I) q = 1 - q for weights that sum to one.
         G = D @ Q.T + self.shift * (1.0 - Q.T)
-        model = RelationalModel(
-            self.focal_sets, Q, Q @ G, self.alpha, self.beta, self.delta, self.shift
-        )
-        return model, G
+        return replace(self, Q=Q, K=Q @ G), G
 
     def masses(self, G: Floats) -> tuple[Floats, Floats]:
         """Masses (rows, f) and J_i (rows,) from G = D Q' of these objects; as in ECM."""
@@ -88,11 +83,8 @@ class RelationalModel:
         b = G @ P.T - 0.5 * np.einsum("jk,kl,jl->j", P, self.K, P)
         b = self.sizes**self.alpha * np.maximum(b, 0.0)
         b[:, 0] = self.delta**2
-        least = b.min(axis=1, keepdims=True)
-        r = np.divide(least, b, out=np.ones_like(b), where=b > least)
-        p = r ** (1.0 / (self.beta - 1.0))
-        Z = p.sum(axis=1, keepdims=True)
-        return p / Z, (least * Z ** (1.0 - self.beta))[:, 0]
+        M, Z = cheapest(b, self.beta)
+        return M, b.min(axis=1) * Z[:, 0] ** (1.0 - self.beta)
 
     def new_masses(self, D: Floats) -> Floats:
         """Masses of new objects; D (rows, n), squared dissimilarities to the fitted ones."""
@@ -108,65 +100,50 @@ class RelationalModel:
         return self.Q + np.linalg.lstsq(H, U - H @ self.Q, rcond=None)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class RelationalFit:
-    """Model and masses at the end, and J before the first and after each iteration."""
+class RelationalFit(NamedTuple):
+    """A model, and the masses (n, f) that it gives the fitted objects."""
 
     model: RelationalModel
     mass: Floats
-    history: list[float]
-    converged: bool
 
 
-def fit_recm(
-    D: Floats,
-    model: RelationalModel,
-    *,
-    tol: float,
-    max_iter: int,
-    w: Floats | None = None,
-    stage: str = "fit",
-    report: Callable[[Progress], None] | None = None,
-) -> RelationalFit:
-    """Step from the weights of `model` until J falls by less than `tol` of itself."""
-    began = time.perf_counter()
-    w = np.ones(len(D)) if w is None else w
-    model, G = model.at(D, model.Q)
-    M, J = model.masses(G)
-    history, converged = [float(w @ J)], False
-    while not converged and len(history) <= max_iter:
-        found, G = model.at(D, model.weights(M, w))
-        moved, J = found.masses(G)
-        now, before = float(w @ J), history[-1]
-        if now <= before:
-            model, M = found, moved
-        converged = before - now <= tol * before
-        history.append(min(now, before))
-        if report is not None:
-            done = len(history) - 1
-            seconds = (time.perf_counter() - began) / (done + 1)
-            left = 0 if converged else max_iter - done
-            report(
-                Progress(stage, done, max_iter, history[-1], history[-1] - before,
-                         len(D) / seconds, left * seconds)
-            )  # fmt: skip
-    return RelationalFit(model, M, history, converged)
+@dataclass(frozen=True, eq=False)
+class RECMSolver(Solver[RelationalFit]):
+    """Steps of RECM from the weights of `start` until J falls by less than `tol` of itself."""
+
+    D: Floats
+    start: RelationalModel
+    tol: float
+    w: Floats
+
+    @property
+    def rows(self) -> int:
+        return len(self.D)
+
+    def init(self) -> Descent[RelationalFit]:
+        found, J = self._at(self.start, self.start.Q)
+        return Descent(found, (J,))
+
+    def step(self, now: Descent[RelationalFit]) -> Descent[RelationalFit]:
+        model, M = now.value
+        return now.follow_if_lower(*self._at(model, model.weights(M, self.w)))
+
+    def done(self, now: Descent[RelationalFit]) -> bool:
+        return relative_fall(now, self.tol)
+
+    def _at(self, model: RelationalModel, Q: Floats) -> tuple[RelationalFit, float]:
+        """The model with these weights, its masses, and J."""
+        found, G = model.at(self.D, Q)
+        M, J = found.masses(G)
+        return RelationalFit(found, M), float(self.w @ J)
 
 
-def seeded_weights(D: Floats, c: int, rng: np.random.Generator, w: Floats | None = None) -> Floats:
+def seeded_weights(D: Floats, c: int, rng: np.random.Generator, w: Floats) -> Floats:
     """c objects as prototypes, far from each other, as k-means++ draws them; Q (c, n)."""
     n = len(D)
-    w = np.ones(n) if w is None else w
-    chosen: list[int] = []
-    away = np.ones(n)
-    for _ in range(c):
-        chance = w * away
-        # Fewer different objects than clusters: any object will do.
-        chance = chance if chance.sum() > 0 else w
-        chosen.append(int(rng.choice(n, p=chance / chance.sum())))
-        away = D[chosen[-1]] if len(chosen) == 1 else np.minimum(away, D[chosen[-1]])
+    seeds, _ = draw_seeds(lambda some: D[some].T, n, c, rng, weights=w, power=1)
     Q = np.zeros((c, n))
-    Q[np.arange(c), chosen] = 1.0
+    Q[np.arange(c), seeds] = 1.0
     return Q
 
 

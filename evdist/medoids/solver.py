@@ -31,20 +31,20 @@ cluster at a time, weights with shorter and shorter steps; where none lowers J, 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.engine.progress import Progress
+from evdist.ecm.solver import Floats, cheapest
+from evdist.engine.loop import Descent, Solver, relative_fall
+from evdist.kernels.seeding import draw_seeds
 
-__all__ = ["MedoidFit", "Medoids", "WeightedMedoids", "cheapest", "descend", "seed_medoids"]
-
-Floats = NDArray[np.float64]
+__all__ = ["MedoidFit", "MedoidSolver", "Medoids", "Prototypes", "WeightedMedoids"]
+__all__ += ["seed_medoids"]
 
 #: Halvings of a step of the weights before it is given up.
 _HALVINGS = 10
@@ -59,26 +59,6 @@ class Prototypes(Protocol):
 
     @property
     def beta(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class MedoidFit:
-    prototypes: Prototypes
-    mass: Floats
-    history: list[float]
-    converged: bool
-
-
-def cheapest(b: Floats, beta: float) -> tuple[Floats, float]:
-    """Masses that minimise sum_j m_j^beta b_j in each row of b (n, f), and the sum of the minima.
-
-    m_j ~ b_j^(-1/(beta-1)); a row whose least cost is 0 has its mass there.
-    """
-    least = b.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        r = np.where(b <= least, 1.0, least / b) ** (1.0 / (beta - 1.0))
-    total = r.sum(axis=1, keepdims=True)
-    return r / total, float((least / total ** (beta - 1.0)).sum())
 
 
 @dataclass(frozen=True)
@@ -169,63 +149,54 @@ class WeightedMedoids:
 
     def proposals(self, D: Floats, powers: Floats) -> Iterator[WeightedMedoids]:
         """The best weights of the single clusters, then ever shorter steps towards them."""
-        best = best_weights(powers[:, self.focal_sets.singletons].T @ D, self.psi)
+        best = cheapest(powers[:, self.focal_sets.singletons].T @ D, self.psi)[0]
         for halving in range(_HALVINGS):
             t = 0.5**halving
             yield replace(self, weights=(1.0 - t) * self.weights + t * best)
 
 
-def best_weights(R: Floats, psi: float) -> Floats:
-    """V_kl ~ R_kl^(-1/(psi-1)), rows sum to one: minimises sum_l V_kl^psi R_kl; (c, n)."""
-    least = R.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        V = np.where(R <= least, 1.0, least / R) ** (1.0 / (psi - 1.0))
-    return V / V.sum(axis=1, keepdims=True)
-
-
 def seed_medoids(D: Floats, c: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """c objects far from each other: k-means++ (Arthur, Vassilvitskii 2007) on dissimilarities."""
-    chosen = [int(rng.integers(len(D)))]
-    near = D[:, chosen[0]].copy()
-    while len(chosen) < c:
-        weight = near**2
-        weight[chosen] = 0.0
-        total = weight.sum()
-        if total == 0:  # nothing but copies of the chosen ones is left
-            weight = np.ones(len(D))
-            weight[chosen] = 0.0
-            total = weight.sum()
-        chosen.append(int(rng.choice(len(D), p=weight / total)))
-        near = np.minimum(near, D[:, chosen[-1]])
-    return np.array(chosen)
+    """c different objects far from each other, as k-means++ draws them."""
+    return draw_seeds(lambda some: D[:, some], len(D), c, rng, distinct=True)[0]
 
 
-def descend(
-    D: Floats,
-    start: Prototypes,
-    *,
-    tol: float,
-    max_iter: int,
-    stage: str = "fit",
-    report: Callable[[Progress], None] | None = None,
-) -> MedoidFit:
-    """Take the first proposal that lowers J, until none does or J falls by less than `tol`."""
-    began = time.perf_counter()
-    now = start
-    mass, J = cheapest(now.costs(D), now.beta)
-    history, converged = [J], False
-    while not converged and len(history) <= max_iter:
-        for proposal in now.proposals(D, mass**now.beta):
-            found, value = cheapest(proposal.costs(D), now.beta)
-            if value < J:
-                now, mass, J = proposal, found, value
-                break
-        change = J - history[-1]
-        converged = -change <= tol * history[-1]
-        history.append(J)
-        if report is not None:
-            done = len(history) - 1
-            seconds = max(time.perf_counter() - began, 1e-9) / done
-            left = 0.0 if converged else (max_iter - done) * seconds
-            report(Progress(stage, done, max_iter, J, change, len(D) / seconds, left))
-    return MedoidFit(now, mass, history, converged)
+class MedoidFit(NamedTuple):
+    """Prototypes, and the masses (n, f) that minimise J for them."""
+
+    prototypes: Prototypes
+    mass: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class MedoidSolver(Solver[MedoidFit]):
+    """Takes the first proposal that lowers J, until none does or J falls by less than `tol`."""
+
+    D: Floats
+    start: Prototypes
+    tol: float
+
+    @property
+    def rows(self) -> int:
+        return len(self.D)
+
+    def init(self) -> Descent[MedoidFit]:
+        found, J = self._at(self.start)
+        return Descent(found, (J,))
+
+    def step(self, now: Descent[MedoidFit]) -> Descent[MedoidFit]:
+        prototypes, mass = now.value
+        for proposal in prototypes.proposals(self.D, mass**prototypes.beta):
+            found, J = self._at(proposal)
+            if J < now.objective:
+                return now.follow(found, J)
+        return now.follow(now.value, now.objective)
+
+    def done(self, now: Descent[MedoidFit]) -> bool:
+        return relative_fall(now, self.tol)
+
+    def _at(self, prototypes: Prototypes) -> tuple[MedoidFit, float]:
+        """The masses for these prototypes, and J."""
+        b = prototypes.costs(self.D)
+        mass, Z = cheapest(b, prototypes.beta)
+        least = b.min(axis=1, keepdims=True)
+        return MedoidFit(prototypes, mass), float((least / Z ** (prototypes.beta - 1.0)).sum())

@@ -24,17 +24,18 @@ Differs:
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evdist.constraints.check import Pairs
 from evdist.ecm.link_kernel import update_linked
-from evdist.ecm.solver import Floats, Model, Sums
-from evdist.engine.progress import Progress
+from evdist.ecm.solver import Floats, Model, Sums, cheapest
+from evdist.engine.loop import Descent, Solution, Solver, minimise, relative_fall
+from evdist.engine.progress import Report
 
 __all__ = ["LinkedFit", "LinkedProblem", "fit_cecm"]
 
@@ -66,7 +67,7 @@ class LinkedProblem:
 
     def part(self, share: float) -> LinkedProblem:
         """The same problem with `share` of the weight of the constraints."""
-        return LinkedProblem(self.X, self.must, self.cannot, share * self.xi, self.w)
+        return replace(self, xi=share * self.xi)
 
     def scale(self, model: Model) -> float:
         """(1 - xi) / (f n)."""
@@ -98,12 +99,6 @@ class LinkedProblem:
             b[:, j] = model.costs.weight[j] * (Z * Z).sum(axis=1)
         return b
 
-    def free_masses(self, b: Floats) -> Floats:
-        """Masses of objects without links, as in ECM with beta = 2; (n, f)."""
-        least = b.min(axis=1, keepdims=True)
-        r = np.divide(least, b, out=np.ones_like(b), where=b > least)
-        return r / r.sum(axis=1, keepdims=True)
-
     def sums(self, model: Model, M: Floats) -> Sums:
         """What a step of the prototypes and the metric needs; the objective is not in it."""
         g = M * M * self.weight[:, None]
@@ -116,70 +111,6 @@ class LinkedProblem:
         T = np.array([g[:, j] @ z for j, z in enumerate(Z)])
         Q = np.array([(g[:, [j]] * z).T @ z for j, z in enumerate(Z)])
         return Sums(0.0, W, T=T, Q=Q)
-
-
-@dataclass(frozen=True, eq=False)
-class LinkedFit:
-    """Model and masses at the end, and J before the first and after each iteration."""
-
-    model: Model
-    mass: Floats
-    history: list[float]
-    converged: bool
-
-
-def fit_cecm(
-    problem: LinkedProblem,
-    model: Model,
-    *,
-    tol: float,
-    max_iter: int,
-    mass: Floats | None = None,
-    report: Callable[[Progress], None] | None = None,
-) -> LinkedFit:
-    """From `model`: along the path of xi, then until J falls by less than `tol` of itself.
-
-    With `mass` (n, f) given, straight from there.
-    """
-    if mass is None:
-        mass = problem.free_masses(problem.costs(model))
-        for share in _PATH if len(problem.must) + len(problem.cannot) else ():
-            part = problem.part(share)
-            way = _descend(part, model, mass, tol, _STEPS, None)
-            model, mass = way.model, way.mass
-    return _descend(problem, model, mass, tol, max_iter, report)
-
-
-def _descend(
-    problem: LinkedProblem,
-    model: Model,
-    mass: Floats,
-    tol: float,
-    max_iter: int,
-    report: Callable[[Progress], None] | None,
-) -> LinkedFit:
-    began = time.perf_counter()
-    table = _Links.of(problem)
-    M = mass.copy()
-    history, converged = [problem.objective(model, M, problem.costs(model))], False
-    while not converged and len(history) <= max_iter:
-        found = model.step(problem.sums(model, M))
-        b = problem.costs(found)
-        moved = table.update(problem, found, M, b)
-        now, before = problem.objective(found, moved, b), history[-1]
-        if now <= before:
-            model, M = found, moved
-        converged = before - now <= tol * before
-        history.append(min(now, before))
-        if report is not None:
-            done = len(history) - 1
-            seconds = (time.perf_counter() - began) / done
-            left = 0 if converged else max_iter - done
-            report(
-                Progress("fit", done, max_iter, history[-1], history[-1] - before,
-                         len(M) / seconds, left * seconds)
-            )  # fmt: skip
-    return LinkedFit(model, M, history, converged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +135,69 @@ class _Links:
 
     def update(self, problem: LinkedProblem, model: Model, M: Floats, b: Floats) -> Floats:
         """The masses that follow M at the costs b: free rows at once, linked ones in turn."""
-        out = problem.free_masses(b)
+        out = cheapest(b, 2.0)[0]
         out[self.objects] = M[self.objects]
         q = problem.scale(model) * problem.weight[:, None] * b
         R = np.ascontiguousarray(problem.relations(model))
         update_linked(out, q, self.objects, self.first, self.partner, self.kind, R)
         return out
+
+
+class LinkedFit(NamedTuple):
+    """A model, and masses (n, f) that belong to it and to the links."""
+
+    model: Model
+    mass: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CECMSolver(Solver[LinkedFit]):
+    """Steps of CECM until J falls by less than `tol` of itself; one that raises J is the last."""
+
+    problem: LinkedProblem
+    start: LinkedFit
+    tol: float
+
+    @property
+    def rows(self) -> int:
+        return len(self.problem.X)
+
+    @cached_property
+    def links(self) -> _Links:
+        return _Links.of(self.problem)
+
+    def init(self) -> Descent[LinkedFit]:
+        model, M = self.start
+        return Descent(self.start, (self.problem.objective(model, M, self.problem.costs(model)),))
+
+    def step(self, now: Descent[LinkedFit]) -> Descent[LinkedFit]:
+        model, M = now.value
+        found = model.step(self.problem.sums(model, M))
+        b = self.problem.costs(found)
+        moved = self.links.update(self.problem, found, M, b)
+        return now.follow_if_lower(LinkedFit(found, moved), self.problem.objective(found, moved, b))
+
+    def done(self, now: Descent[LinkedFit]) -> bool:
+        return relative_fall(now, self.tol)
+
+
+def fit_cecm(
+    problem: LinkedProblem,
+    model: Model,
+    *,
+    tol: float,
+    max_iter: int,
+    mass: Floats | None = None,
+    report: Report = None,
+) -> Solution[LinkedFit]:
+    """From `model`: along the path of xi, then until J falls by less than `tol` of itself.
+
+    With `mass` (n, f) given, straight from there.
+    """
+    if mass is not None:
+        start = LinkedFit(model, mass)
+    else:
+        start = LinkedFit(model, cheapest(problem.costs(model), 2.0)[0])
+        for share in _PATH if len(problem.must) + len(problem.cannot) else ():
+            start = minimise(CECMSolver(problem.part(share), start, tol), _STEPS).value
+    return minimise(CECMSolver(problem, start, tol), max_iter, report=report)

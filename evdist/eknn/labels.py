@@ -23,27 +23,22 @@ plausibility.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from evdist.belief import FocalSets, commonality, mass_from_commonality, normalise
-from evdist.eknn.loss import evidence, loss
+from evdist.eknn.kernel import evidence, loss
+from evdist.engine.loop import Solution
+from evdist.engine.progress import Clock
 
-__all__ = ["CrispLabels", "Learnt", "SoftLabels", "learn", "masses_from_weights"]
+__all__ = ["CrispLabels", "SoftLabels", "learn", "masses_from_weights"]
 
 #: Numbers in a table of commonalities held at once.
 _AT_ONCE = 4_000_000
-
-
-@dataclass(frozen=True)
-class Learnt:
-    gamma: NDArray[np.float64]
-    history: list[float]
-    converged: bool
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ class CrispLabels:
     def focal_sets(self) -> FocalSets:
         return FocalSets.simple(self.c)
 
-    def first_gamma(self, d2: NDArray, who: NDArray[np.int32]) -> NDArray[np.float64]:
+    def first_gamma(self, d2: NDArray[Any], who: NDArray[np.int32]) -> NDArray[np.float64]:
         """One over the mean squared distance to neighbours of each class."""
         near = self.y[who].ravel()
         count = np.bincount(near, minlength=self.c)
@@ -69,13 +64,13 @@ class CrispLabels:
         return _inverse(np.where(count > 0, total / np.maximum(count, 1), d2.mean()), d2)
 
     def loss(
-        self, d2: NDArray, who: NDArray[np.int32], alpha: float, gamma: NDArray
+        self, d2: NDArray[Any], who: NDArray[np.int32], alpha: float, gamma: NDArray[Any]
     ) -> tuple[float, NDArray[np.float64]]:
         slope = np.zeros(self.c)
         return loss(d2, who, self.y, alpha, gamma, slope), slope
 
     def masses(
-        self, d2: NDArray, who: NDArray[np.int32], alpha: float, gamma: NDArray
+        self, d2: NDArray[Any], who: NDArray[np.int32], alpha: float, gamma: NDArray[Any]
     ) -> NDArray[np.float64]:
         u = np.zeros((len(d2), self.c))
         evidence(d2, who, self.y, alpha, gamma, u)
@@ -90,7 +85,7 @@ class SoftLabels:
     plausibility: NDArray[np.float64]
 
     @classmethod
-    def of(cls, mass: NDArray, focal_sets: FocalSets) -> SoftLabels:
+    def of(cls, mass: NDArray[Any], focal_sets: FocalSets) -> SoftLabels:
         c = focal_sets.n_clusters
         full = FocalSets.full(c)  # set A is column A of the power set, as a binary number
         wide = np.zeros((len(mass), len(full)))
@@ -110,11 +105,11 @@ class SoftLabels:
     def focal_sets(self) -> FocalSets:
         return FocalSets.full(self.c)
 
-    def first_gamma(self, d2: NDArray, who: NDArray[np.int32]) -> NDArray[np.float64]:
+    def first_gamma(self, d2: NDArray[Any], who: NDArray[np.int32]) -> NDArray[np.float64]:
         return _inverse(np.array([d2.mean()]), d2)
 
     def _combined(
-        self, d2: NDArray, who: NDArray[np.int32], alpha: float, gamma: NDArray
+        self, d2: NDArray[Any], who: NDArray[np.int32], alpha: float, gamma: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Commonalities after Dempster's rule without normalisation, and d log q / d gamma."""
         phi = alpha * np.exp(-gamma[0] * d2)
@@ -123,12 +118,12 @@ class SoftLabels:
         slope = (d2 * phi)[:, :, None] * lack / factor
         return np.prod(factor, axis=1), slope.sum(axis=1)
 
-    def _blocks(self, d2: NDArray) -> range:
+    def _blocks(self, d2: NDArray[Any]) -> range:
         rows = max(1, _AT_ONCE // (d2.shape[1] * self.q.shape[1]))
         return range(0, len(d2), rows)
 
     def loss(
-        self, d2: NDArray, who: NDArray[np.int32], alpha: float, gamma: NDArray
+        self, d2: NDArray[Any], who: NDArray[np.int32], alpha: float, gamma: NDArray[Any]
     ) -> tuple[float, NDArray[np.float64]]:
         """1 - m(empty) is the sum over non-empty A of -(-1)^|A| q(A)."""
         size = FocalSets.full(self.c).cardinality
@@ -148,7 +143,7 @@ class SoftLabels:
         return total, np.array([slope])
 
     def masses(
-        self, d2: NDArray, who: NDArray[np.int32], alpha: float, gamma: NDArray
+        self, d2: NDArray[Any], who: NDArray[np.int32], alpha: float, gamma: NDArray[Any]
     ) -> NDArray[np.float64]:
         full = self.focal_sets
         out = np.empty((len(d2), len(full)))
@@ -162,7 +157,7 @@ class SoftLabels:
         return out
 
 
-def _inverse(scale: NDArray, d2: NDArray) -> NDArray[np.float64]:
+def _inverse(scale: NDArray[Any], d2: NDArray[Any]) -> NDArray[np.float64]:
     # Nothing but copies: any gamma will do.
     whole = float(d2.mean()) or 1.0
     return 1.0 / np.where(scale > 0, scale, whole)
@@ -176,12 +171,12 @@ def learn(
     *,
     tol: float,
     max_iter: int,
-    report: Callable[[int, float, float], None],
-) -> Learnt:
+    clock: Clock,
+) -> Solution[NDArray[np.float64]]:
     """Minimise the mean of J over log(gamma) by L-BFGS; gamma stays positive by itself."""
     n = len(d2)
 
-    def value(theta: NDArray) -> tuple[float, NDArray[np.float64]]:
+    def value(theta: NDArray[Any]) -> tuple[float, NDArray[np.float64]]:
         gamma = np.exp(theta)
         total, slope = labels.loss(d2, who, alpha, gamma)
         return total / n, slope * gamma / n
@@ -189,9 +184,9 @@ def learn(
     theta = np.log(labels.first_gamma(d2, who))
     history = [value(theta)[0]]
 
-    def heard(intermediate_result) -> None:
+    def heard(intermediate_result: OptimizeResult) -> None:
         history.append(float(intermediate_result.fun))
-        report(len(history) - 1, history[-1], history[-1] - history[-2])
+        clock.tell(len(history) - 1, history[-1], history[-1] - history[-2])
 
     found = minimize(
         value, theta, jac=True, method="L-BFGS-B", callback=heard,
@@ -199,7 +194,7 @@ def learn(
         bounds=[(t - 30.0, t + 30.0) for t in theta],
         options={"maxiter": max_iter, "ftol": tol, "gtol": 1e-10},
     )  # fmt: skip
-    return Learnt(np.exp(found.x), history, found.nit < max_iter)
+    return Solution(np.exp(found.x), history, found.nit < max_iter, clock.seconds)
 
 
 def masses_from_weights(u: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,19 +32,19 @@ Differs from the paper and from R's evclust, unless `symmetric` is false:
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from evdist.eknn.kernel import relabel, sum_votes, weight_between
-from evdist.engine.progress import Progress
+from evdist.engine.loop import Descent, Solver
 
-__all__ = ["Neighbourhood", "Partitioned", "neighbourhood", "pair_weight", "partition"]
+__all__ = ["Labels", "Neighbourhood", "VisitSolver", "in_order", "neighbourhood", "pair_weight"]
 __all__ += ["place", "rule"]
 
 #: -log(1 - phi) of copies, whose phi is one: that of the largest number below one.
@@ -77,15 +77,6 @@ class Neighbourhood:
         return weight_between(self.start, self.neighbour, self.weight, label) / self.total
 
 
-@dataclass(frozen=True)
-class Partitioned:
-    """Labels 0, 1, ... in the order of their first object, with how they came about."""
-
-    label: NDArray[np.int32]
-    history: list[float]
-    converged: bool
-
-
 def pair_weight(d: NDArray[np.float64], gamma: float, b: float) -> NDArray[np.float64]:
     """w = -log(1 - phi(d)), phi(d) = exp(-gamma d^b)."""
     with np.errstate(divide="ignore", over="ignore"):
@@ -116,31 +107,37 @@ def neighbourhood(
     )
 
 
-def partition(
-    graph: Neighbourhood,
-    label: NDArray[np.int32],
-    orders: Iterable[NDArray[np.int64]],
-    *,
-    max_iter: int,
-    stage: str = "fit",
-    report: Callable[[Progress], None] | None = None,
-) -> Partitioned:
-    """Visit all objects, in one of `orders` after the other, until none moves."""
-    label = label.astype(np.int32, copy=True)
-    vote = np.zeros(int(label.max()) + 1)
-    history, moved = [graph.against(label)], -1
-    began = time.perf_counter()
-    for sweep, order in enumerate(orders, start=1):
+class Labels(NamedTuple):
+    """A label for each object, (n,), and how many changed in the last visit of all objects."""
+
+    label: NDArray[np.int32]
+    moved: int
+
+
+@dataclass(frozen=True, eq=False)
+class VisitSolver(Solver[Labels]):
+    """Visits all objects, in one of `orders` after the other, until none moves."""
+
+    graph: Neighbourhood
+    start: NDArray[np.int32]
+    orders: Iterator[NDArray[np.int64]]
+
+    @property
+    def rows(self) -> int:
+        return self.graph.n
+
+    def init(self) -> Descent[Labels]:
+        return Descent(Labels(self.start, -1), (self.graph.against(self.start),))
+
+    def step(self, now: Descent[Labels]) -> Descent[Labels]:
+        graph, label = self.graph, now.value.label.copy()
+        vote = np.zeros(int(self.start.max()) + 1)
+        order = next(self.orders)
         moved = relabel(graph.start, graph.neighbour, graph.weight, order, label, vote)
-        history.append(graph.against(label))
-        if report is not None:
-            seconds = (time.perf_counter() - began) / sweep
-            left = 0.0 if moved == 0 else (max_iter - sweep) * seconds
-            change = history[-1] - history[-2]
-            report(Progress(stage, sweep, max_iter, history[-1], change, graph.n / seconds, left))
-        if moved == 0 or sweep == max_iter:
-            break
-    return Partitioned(_in_order(label), history, moved == 0)
+        return now.follow(Labels(label, moved), graph.against(label))
+
+    def done(self, now: Descent[Labels]) -> bool:
+        return now.value.moved == 0
 
 
 def place(
@@ -159,7 +156,7 @@ def place(
     return vote.argmax(axis=1).astype(np.int32)
 
 
-def _in_order(label: NDArray[np.int32]) -> NDArray[np.int32]:
+def in_order(label: NDArray[np.int32]) -> NDArray[np.int32]:
     """The same clusters numbered by their first objects."""
     _, first, number = np.unique(label, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int32)

@@ -24,18 +24,19 @@ compares pignistic probabilities with the classes where the slides compare plaus
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 from sklearn.cluster import KMeans
 
 from evdist.eknn.network_kernel import forward, gradient
+from evdist.engine.loop import Solution
+from evdist.engine.progress import Clock
 
-__all__ = ["Fitted", "Network", "first_network", "fit_network", "masses", "objective"]
+__all__ = ["Network", "first_network", "fit_network", "masses", "objective"]
 
 #: |x| at most: alpha never reaches 1, where a prototype would forbid all classes but its own.
 _MOST_SURE = 20.0
@@ -76,13 +77,6 @@ class Network:
         return Network(P.reshape(r, d), b.reshape(r, c), x, g)
 
 
-@dataclass(frozen=True)
-class Fitted:
-    network: Network
-    history: list[float]
-    converged: bool
-
-
 def first_network(
     X: NDArray[np.float64], y: NDArray[np.int32], per_class: NDArray[np.int64], seed: int
 ) -> Network:
@@ -90,7 +84,7 @@ def first_network(
 
     A prototype's first reach is the mean squared distance of its own objects and of one more, as
     far as the objects of its class are from their mean: alone with one object or with copies of
-    one, it would reach nobody, and L-BFGS would stop at the first step.
+    one, it would reach no other object, and L-BFGS would stop at the first step.
     """
     c = len(per_class)
     whole = _spread(X) or 1.0
@@ -146,15 +140,15 @@ def fit_network(
     mu: float,
     tol: float,
     max_iter: int,
-    report: Callable[[int, float, float], None] | None = None,
-) -> Fitted:
+    clock: Clock | None = None,
+) -> Solution[Network]:
     """Minimise J from `start`."""
     history = [objective(start, X, y, w, mu)[0]]
 
-    def heard(intermediate_result) -> None:
+    def heard(intermediate_result: OptimizeResult) -> None:
         history.append(float(intermediate_result.fun))
-        if report is not None:
-            report(len(history) - 1, history[-1], history[-1] - history[-2])
+        if clock is not None:
+            clock.tell(len(history) - 1, history[-1], history[-1] - history[-2])
 
     free = [(None, None)] * (start.P.size + start.b.size)
     bounds = [*free, *[(-_MOST_SURE, _MOST_SURE)] * len(start.x)]
@@ -164,7 +158,7 @@ def fit_network(
         start.flat(), jac=True, method="L-BFGS-B", callback=heard, bounds=bounds,
         options={"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": tol, "gtol": 1e-9},
     )  # fmt: skip
-    return Fitted(start.at(found.x), history, found.status == 0)
+    return Solution(start.at(found.x), history, found.status == 0)
 
 
 def masses(network: Network, X: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,54 @@
+"""k-means++ on dissimilarities: the draws that each algorithm is known to make."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from evdist.kernels.seeding import draw_seeds
+
+
+def dissimilarities(n: int, seed: int) -> np.ndarray:
+    """With copies now and then."""
+    X = np.random.default_rng(seed).normal(size=(n, 2)).round(1)
+    return cdist(X, X)
+
+
+@given(st.integers(2, 40), st.integers(1, 8), st.integers(0, 10_000))
+def test_the_greedy_seeds_are_those_of_evclus(n, c, seed):
+    """Written out as in EVCLUS: float32 dissimilarities, the chance in double precision."""
+    D = dissimilarities(n, seed).astype(np.float32)
+    rng = np.random.default_rng(seed)
+    near = D[:, [int(rng.integers(n))]]
+    for _ in range(c - 1):
+        square = near.min(axis=1).astype(float) ** 2
+        chance = square / square.sum() if square.any() else np.full(n, 1 / n)
+        tries = D[:, rng.choice(n, 2 + int(np.log(c + 1)), p=chance)]
+        left = np.minimum(tries**2, square[:, None]).sum(axis=0)
+        near = np.column_stack([near, tries[:, np.argmin(left)]])
+    seeds, table = draw_seeds(
+        lambda some: D[:, some], n, c, np.random.default_rng(seed),
+        candidates=2 + int(np.log(c + 1)),
+    )  # fmt: skip
+    np.testing.assert_array_equal(table, near)
+    np.testing.assert_array_equal(D[:, seeds], near)
+
+
+@given(st.integers(8, 40), st.integers(1, 8), st.integers(0, 10_000))
+def test_distinct_seeds_are_different_objects_also_among_copies(n, c, seed):
+    for D in (dissimilarities(n, seed), np.zeros((n, n))):
+        rng = np.random.default_rng(seed)
+        seeds, _ = draw_seeds(lambda some, D=D: D[:, some], n, c, rng, distinct=True)
+        assert len(set(seeds.tolist())) == c
+
+
+@given(st.integers(4, 30), st.integers(0, 10_000))
+def test_an_object_of_no_weight_is_no_seed(n, seed):
+    D = dissimilarities(n, seed)
+    w = np.ones(n)
+    w[: n // 2] = 0.0
+    rng = np.random.default_rng(seed)
+    seeds, _ = draw_seeds(lambda some: D[some].T, n, 3, rng, weights=w, power=1)
+    assert (seeds >= n // 2).all()
