@@ -35,7 +35,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from evdist.features.base import RowTransformer, check_count, check_positive
+from evdist.estimators.checks import integer, positive
+from evdist.features.base import RowTransformer
 from evdist.partition.rows import block_rows
 
 __all__ = ["GeodesicMap"]
@@ -106,8 +107,8 @@ class GeodesicMap(RowTransformer):
         y : ignored
         """
         for name in ("n_landmarks", "n_neighbors", "n_anchors"):
-            check_count(name, getattr(self, name))
-        check_positive("power", self.power)
+            integer(name, getattr(self, name), 1)
+        positive("power", self.power)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         rng = check_random_state(self.random_state)
         chosen = np.arange(len(X))

@@ -103,10 +103,10 @@ def test_copies_and_fewer_objects_than_neighbours():
 
 @pytest.mark.parametrize("name", ["n_landmarks", "n_neighbors", "n_anchors"])
 def test_counts_are_checked(name):
-    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
         GeodesicMap(**{name: 0}).fit(rows(10))
 
 
 def test_the_power_is_checked():
-    with pytest.raises(ValueError, match="power must be a positive number, got -1"):
+    with pytest.raises(ValueError, match="power must be a number above 0, got -1"):
         GeodesicMap(power=-1).fit(rows(10))
