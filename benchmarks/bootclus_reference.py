@@ -33,8 +33,8 @@ from evdist.bootclus.intervals import IntervalPairs, draw_band, some_intervals
 from evdist.bootclus.replicates import GaussianReplicates
 from evdist.bootclus.solver import belief_projections
 from evdist.evclus.irqp import Stop, minimise
-from evdist.evclus.local import LocalExecutor
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.mixture import Parameters, select_mixture
 
 SEEDS = range(5)
@@ -75,7 +75,7 @@ def from_bounds(lower: NDArray, upper: NDArray, sets: FocalSets, start: NDArray)
         entry.astype(np.uint32).ravel(), target.astype(np.float32).ravel(),
     )  # fmt: skip
     problem = Problem(sets, pairs, Plan.of(np.arange(n + 1)), projections=belief_projections(sets))
-    with LocalExecutor(problem, start.astype(np.float32)) as executor:
+    with NumbaRows().executor(problem, start.astype(np.float32)) as executor:
         found = minimise(executor, 1.0, Stop(1e-8, 500)).mass
     return np.concatenate([np.zeros((n, 1)), found], axis=1)
 

@@ -31,6 +31,7 @@ from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
 from evdist.evclus.local import LocalExecutor
 from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
 from evdist.kernels.vector import aligned_zeros
 
@@ -74,7 +75,8 @@ def executor_of(X: np.ndarray, c: int, quantile: float) -> LocalExecutor:
     pairs = sample_pairs(source, layout, d0, 1)
     start = EVCLUS(c, d0=d0, random_state=0, max_iter=1, tol=1.0, n_jobs=1).fit(X)
     mass = np.asarray(start.credal_partition_.mass)[layout.order]
-    executor = LocalExecutor(Problem(FocalSets.simple(c), pairs, Plan.of(layout.bounds)), mass)
+    problem = Problem(FocalSets.simple(c), pairs, Plan.of(layout.bounds))
+    executor = NumbaRows().executor(problem, mass)
     for _ in range(3):
         executor.sweep()
     return executor

@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 import torch
 from bounds import Bounds
+from evdist.evclus.gpu import memory
+from evdist.evclus.gpu.fit import DeviceFit, fit_on_device
+from evdist.evclus.gpu.pairs import RowPairs
+from evdist.evclus.gpu.share import DeviceProblem, DeviceShare, Terms, by_colour, keep_pieces
+from evdist.kernels.circulant import Circulant
 from torch import Tensor
 
 from evdist.belief import FocalSets
 from evdist.engine.plan import Plan
-from evdist.evclus.gpu import memory
-from evdist.evclus.gpu.arrays import Graph
-from evdist.evclus.gpu.cuda_rows import MAX_FOCAL_SETS
-from evdist.evclus.gpu.data import CODES
-from evdist.evclus.gpu.fit import DeviceFit, fit_on_device
-from evdist.evclus.gpu.kept import Hosted, Recomputed, Resident, cut, keep
-from evdist.evclus.gpu.pairs import RowPairs
-from evdist.evclus.gpu.share import DeviceProblem, DeviceShare, Terms, by_colour, keep_pieces
-from evdist.kernels.circulant import Circulant
+from evdist.evclus.rows.arrays import Graph
+from evdist.evclus.rows.attributes import CODES
+from evdist.evclus.rows.cuda import MAX_FOCAL_SETS
+from evdist.evclus.rows.kept import Hosted, Recomputed, Resident, cut, keep
 
 __all__ = ["answer", "focal", "stream", "workers"]
 

@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 import torch
 from bounds import Bounds
-from torch import Tensor
-
-from evdist.belief import FocalSets, mutual_neighbour_pairs
-from evdist.evclus.gpu.arrays import Graph, State, on_grid, tiles, untile
-from evdist.evclus.gpu.cuda_rows import rows_on
-from evdist.evclus.gpu.data import DeviceMetric, tiles_of
 from evdist.evclus.gpu.fit import labels_of, some_objects
-from evdist.evclus.gpu.intervals import gaussian_posteriors, interval_targets
 from evdist.evclus.gpu.start import choose_d0
 from evdist.evclus.gpu.sweeps import Course, run
 from evdist.kernels.circulant import Circulant
+from torch import Tensor
+
+from evdist.belief import FocalSets, mutual_neighbour_pairs
+from evdist.bootclus.device_intervals import gaussian_posteriors, interval_targets
+from evdist.evclus.rows.arrays import Graph, State, on_grid, tiles, untile
+from evdist.evclus.rows.attributes import DeviceMetric, tiles_of
+from evdist.evclus.rows.cuda import kernels_on
 from evdist.nnevclus.epochs import Alone, Lesson, Schedule, Trainer, TrainState, weights_of
 from evdist.nnevclus.network import Network, layers
 from evdist.nnevclus.rows import Weights
@@ -109,7 +109,7 @@ def fit_intervals(
     made = _wait(device)
     mass = torch.zeros(n, len(sets) - 1, device=device)
     mass[:, sets.singletons - 1] = gaussian_posteriors(X, *(v[:1] for v in factors))[:, :, 0]
-    rows = rows_on(device, mass.shape[1])
+    rows = kernels_on(device, mass.shape[1])
     projections = np.stack([sets.S, sets.C])[:, 1:, 1:]
     state = State.of(
         Graph.of(graph, device), targets[None], tiles(on_grid(mass))[None], projections

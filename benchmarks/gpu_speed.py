@@ -32,17 +32,17 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bounds import Bounds
+from evdist.evclus.gpu import nvrtc
+from evdist.evclus.gpu.fit import DeviceFit, fit_on_device, labels_of, predict_on_device
+from evdist.evclus.gpu.sweeps import sweep as one_sweep
+from evdist.kernels.circulant import Circulant
 from gpu_large import answer, focal, stream, workers
 from gpu_models import bootclus, nn
 
 from evdist.belief import FocalSets
-from evdist.evclus.gpu import nvrtc
-from evdist.evclus.gpu.arrays import Graph, State, on_grid, tiles
-from evdist.evclus.gpu.cuda_rows import rows_on
-from evdist.evclus.gpu.data import DeviceMetric, sample, tiles_of
-from evdist.evclus.gpu.fit import DeviceFit, fit_on_device, labels_of, predict_on_device
-from evdist.evclus.gpu.sweeps import sweep as one_sweep
-from evdist.kernels.circulant import Circulant
+from evdist.evclus.rows.arrays import Graph, State, on_grid, tiles
+from evdist.evclus.rows.attributes import DeviceMetric, sample, tiles_of
+from evdist.evclus.rows.cuda import kernels_on
 
 #: The gather of a sweep and nothing else: the same addresses, added up.
 BARE = """
@@ -120,7 +120,7 @@ def state_of(X: Tensor, fit: DeviceFit, k: int) -> State:
     graph = Graph.of(Circulant.draw(len(X), k, np.random.default_rng(1)), X.device)
     metric = DeviceMetric.of(X, "euclidean")
     order = torch.arange(len(X), device=X.device)
-    rows = rows_on(X.device, len(fit.focal_sets))
+    rows = kernels_on(X.device, len(fit.focal_sets))
     delta = sample(rows, tiles_of(X, metric, order), graph, metric.code, fit.d0, torch.float32)
     return State.of(graph, delta[None], tiles(on_grid(fit.mass))[None], fit.focal_sets.C)
 
@@ -130,7 +130,7 @@ def sweep(bounds: Bounds) -> None:
     X, _ = blobs(n, 10)
     fit = fit_on_device(X, 10, n_dissimilarities=k, max_iter=2)
     state = state_of(X, fit, k)
-    rows = rows_on(X.device, state.f)
+    rows = kernels_on(X.device, state.f)
     source = Path(nvrtc.__file__).with_name("rows.cu").read_text() + BARE
     module = nvrtc.Module(source, (f"F={state.f}",), 0)
     out = torch.empty(4 * n, device="cuda")

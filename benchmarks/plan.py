@@ -21,9 +21,9 @@ import numpy as np
 from evdist import EVCLUS
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.evclus.local import LocalExecutor
 from evdist.evclus.problem import Plan as Pieces
 from evdist.evclus.problem import Problem
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
 from evdist.service.jobs.plan import Plan, seconds_per_row
 
@@ -46,7 +46,8 @@ def measured(n: int, k: int, c: int) -> float:
     pairs = sample_pairs(source, layout, d0, 1)
     start = EVCLUS(c, d0=d0, n_dissimilarities=k, random_state=0, max_iter=1, tol=1.0, n_jobs=1)
     mass = np.asarray(start.fit(X).credal_partition_.mass)[layout.order]
-    executor = LocalExecutor(Problem(FocalSets.simple(c), pairs, Pieces.of(layout.bounds)), mass)
+    problem = Problem(FocalSets.simple(c), pairs, Pieces.of(layout.bounds))
+    executor = NumbaRows().executor(problem, mass)
     found = []
     for _ in range(4):
         begin = time.process_time()

@@ -42,7 +42,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 OWNERS: dict[str, tuple[str, ...]] = {
     "numba": (
         "evdist.kernels",
-        "evdist.evclus.sweep",
+        "evdist.evclus.rows",
         "evdist.bootclus.interval_kernel",
         "evdist.mixture.kernel",
         "evdist.ecm.kernel",
@@ -70,8 +70,6 @@ OWNERS: dict[str, tuple[str, ...]] = {
 #: Layers that import nothing but the standard library, these packages and what lies below them.
 ONLY: dict[str, tuple[str, ...]] = {
     "evdist.belief": ("numpy",),
-    "evdist.evclus.gpu": ("numpy", "torch"),
-    "evdist.kernels.circulant": ("numpy",),
     "evdist.nnevclus.epochs": ("numpy", "torch"),
     "evdist.nnevclus.rows": ("numpy", "torch"),
     "evdist.nnevclus.shards": ("numpy", "torch"),

@@ -338,7 +338,7 @@ class Bootclus(CredalClusterer):
         threads = thread_count(self.n_jobs)
         if client is None:
             return LocalSite(threads, folder, self.checkpoint_every)
-        return ClusterSite(threads, folder, self.checkpoint_every, client)
+        return ClusterSite(threads, folder, self.checkpoint_every, client=client)
 
     def _identity(self, X: NDArray, seed: int, k: int) -> dict[str, Any]:
         """What a checkpoint of the sweeps must agree with."""

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from evdist.bootclus.interval_kernel import interval_rows, mark_live, ranks
 from evdist.evclus.problem import MemoryPairs, Pairs
+from evdist.evclus.rows.sweep import Block
 from evdist.evclus.sampling import Layout
-from evdist.evclus.sweep import Block
 from evdist.kernels.graph import MIN_COLOURS, PairGraph, draw_graph
 
 __all__ = ["IntervalPairs", "Intervals", "Replicates", "draw_band", "some_intervals"]

@@ -40,14 +40,15 @@ from evdist.bootclus.intervals import (
     draw_band,
     some_intervals,
 )
+from evdist.engine.loop import Solution
 from evdist.engine.progress import Progress
 from evdist.engine.workers import smallest_worker
-from evdist.evclus.irqp import Solution, Stop
+from evdist.evclus.irqp import Stop
 from evdist.evclus.problem import Pairs, Plan, Problem
+from evdist.evclus.rows.sweep import Block, assign_rows, project_rows
 from evdist.evclus.sampling import run_blocks
 from evdist.evclus.sites import ClusterSite, Site
 from evdist.evclus.solver import Solver
-from evdist.evclus.sweep import Block, assign_rows, project_rows
 from evdist.kernels.graph import MIN_COLOURS
 from evdist.kernels.vector import aligned_zeros, padded_width
 
@@ -143,7 +144,7 @@ def fit_masses(
     solve = Solver(site, 1.0 / made.n_pairs, stop, identity or {}, report)
     solution = solve(problem, np.asarray(start, dtype=np.float32)[order])
     mass = np.zeros((len(X), len(focal_sets)), np.float32)
-    mass[order, 1:] = solution.mass
+    mass[order, 1:] = site.backend.on_host(solution.value)
     return MassFit(mass, solution, some_intervals(pairs, order), order)
 
 

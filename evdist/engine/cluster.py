@@ -1,18 +1,17 @@
 """Sweeps on a Dask cluster: the same kernels, the same pieces, the same bits as in one process.
 
-Every worker process keeps its share: all masses, and the pairs of its own pieces. A step is one
+Every worker process keeps all masses, and the pairs of its own pieces. A step is one
 task per worker; it takes over the rows that the others changed in the step before (their results
 are its dependencies), updates its own rows and returns those that moved. So a sweep moves at most
 n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
 (steps x workers) tasks. Where another sweep is sure to follow, its tasks are queued before the sums
-of the present one are here: workers wait for each other, but not for whoever counts.
+of the present one are here: workers wait for each other, but not for the client.
 
-What a worker keeps and does is in `shares.py`. When a worker is lost, or a task finds its share out
-of step, all workers go back to the last restore point and do the sweeps since then again: same
-bits. Those who join get their share at the next restore point.
+What a worker keeps and does is in `worker_state.py`. When a worker is lost, or a task finds its
+state out of step, all workers go back to the last restore point and do the sweeps since then
+again: same bits. Workers that join get pieces at the next restore point.
 
-What a share is made of, and whether a CPU or a GPU updates it, is the problem's business: nothing
-here needs more than NumPy and Dask.
+Whether a CPU or a GPU updates the rows is decided by the problem's `state`.
 """
 
 from __future__ import annotations
@@ -24,24 +23,26 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from concurrent import futures
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.engine import shares as tasks
+from evdist.engine import worker_state as tasks
 from evdist.engine.plan import whole_cycles
-from evdist.engine.shares import OutOfStepError, Rest, Shared
-from evdist.engine.workers import ATTEMPTS, LOOK, WorkersLostError, library, wait_for_workers
+from evdist.engine.worker_state import OutOfStepError, SharedProblem, SkipBelow
+from evdist.engine.workers import LOOK, library, until_done, wait_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 __all__ = ["ClusterExecutor"]
 
-#: Patches of at most this many workers are dependencies of one task; more are bundled first.
+T = TypeVar("T")
+
+#: Patches of at most this many workers are dependencies of one task; more are joined first.
 _FAN_IN = 16
-#: Seconds in which a lost worker may come back before its share is dealt to the others.
+#: Seconds in which a lost worker may come back before the others get its pieces.
 _PATIENCE = 5.0
 
 
@@ -51,64 +52,68 @@ class ClusterExecutor:
     Parameters
     ----------
     client : distributed.Client
-    problem : Shared
+    problem : SharedProblem
         Shipped to every worker; its pairs are read there, piece by piece.
     mass : (n, f) float32, in positions
     restore_every : int
         Sweeps between restore points: what a lost worker costs at most.
     """
 
-    def __init__(self, client: Client, problem: Shared, mass: NDArray, restore_every: int = 5):
+    def __init__(
+        self, client: Client, problem: SharedProblem, mass: NDArray, restore_every: int = 5
+    ):
         self.problem: Any = problem
         self._client = client
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
         self._restore_every = whole_cycles(restore_every)
         self._point = np.ascontiguousarray(mass, dtype=np.float32)
-        #: What rested in each sweep since the restore point, to do them again.
+        #: `skip_below` of each sweep since the restore point, to do them again.
         self._since: list[float] = []
         self._install()
 
     # -- placing the work
     def _install(self) -> None:
         """Hand every worker its pieces and the masses of the restore point."""
-        for _ in range(ATTEMPTS):
-            workers = self._workers()
-            equal = self.problem.kin is not None
-            shares = _shares(self.problem, [1 if equal else t for t in workers.values()])
-            self._owners = dict(zip(workers, shares, strict=True))
-            self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
-            self._number = 0
-            self._patches: list[Future] = []
-            self._last: dict[str, Future] = {}
-            #: Sums of the next sweep, where it was begun before it was asked for.
-            self._ahead: list[Future] = []
-            problem, mass = self._client.scatter(
-                [self.problem, self._point], broadcast=True, hash=False
-            )
-            numbers = self._numbers(problem)
-            if numbers is None:
-                continue
-            jobs = [
-                self._submit(tasks.install, self._token, self._job, problem, mass, pieces,
-                             numbers[w], worker=w)
-                for w, pieces in self._owners.items()
-            ]  # fmt: skip
-            if self._results(jobs) is not None:
-                return
-        raise WorkersLostError("Workers are lost faster than they can be set up.")
+        until_done(self._try_install, "Workers are lost faster than they can be set up.")
+
+    def _try_install(self) -> bool | None:
+        workers = self._workers()
+        equal = self.problem.device_group is not None
+        pieces = _pieces_of_workers(self.problem, [1 if equal else t for t in workers.values()])
+        self._owners = dict(zip(workers, pieces, strict=True))
+        self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
+        self._number = 0
+        self._patches: list[Future] = []
+        self._last: dict[str, Future] = {}
+        #: Sums of the next sweep, where it was begun before it was asked for.
+        self._ahead: list[Future] = []
+        problem, mass = self._client.scatter(
+            [self.problem, self._point], broadcast=True, hash=False
+        )
+        numbers = self._numbers(problem)
+        if numbers is None:
+            return None
+        jobs = [
+            self._submit(tasks.install, self._token, self._job, problem, mass, own, numbers[w],
+                         worker=w)
+            for w, own in self._owners.items()
+        ]  # fmt: skip
+        return None if self._results(jobs) is None else True
 
     def _numbers(self, problem: Any) -> dict[str, int] | None:
-        """The number of each worker among its kin; None when one was lost meanwhile."""
-        if self.problem.kin is None:
+        """The number of each worker in its device group; None when one was lost meanwhile."""
+        if self.problem.device_group is None:
             return dict.fromkeys(self._owners, 0)
-        found = self._results([self._submit(tasks.kin, problem, worker=w) for w in self._owners])
+        found = self._results(
+            [self._submit(tasks.device_group, problem, worker=w) for w in self._owners]
+        )
         if found is None:
             return None
         seen: Counter[Hashable] = Counter()
         numbers = {}
-        for worker, kin in zip(self._owners, found, strict=True):
-            numbers[worker] = seen[kin]
-            seen[kin] += 1
+        for worker, group in zip(self._owners, found, strict=True):
+            numbers[worker] = seen[group]
+            seen[group] += 1
         return numbers
 
     def _workers(self) -> dict[str, int]:
@@ -121,7 +126,7 @@ class ClusterExecutor:
         )  # fmt: skip
 
     def _results(self, jobs: list[Future]) -> list | None:
-        """What all jobs return; None when a worker was lost or a share was out of step."""
+        """What all jobs return; None when a worker was lost or its state was out of step."""
         dask = library()
         # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
         # had, would not come. Nor cut off and begun again: what is fetched may be large.
@@ -137,74 +142,73 @@ class ClusterExecutor:
         except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
             return None
 
-    def _recovering(self, attempt: Any) -> Any:
+    def _recovering(self, attempt: Callable[[], T | None]) -> T:
         """Call `attempt` until it succeeds, going back to the restore point in between."""
-        for _ in range(ATTEMPTS):
-            result = attempt()
-            if result is not None:
-                return result
-            self._restore()
-        raise WorkersLostError("Workers are lost faster than sweeps are done.")
+        return until_done(attempt, "Workers are lost faster than sweeps are done.", self._restore)
 
     def _restore(self) -> None:
         """Go back to the restore point and do the sweeps since then again."""
         again = self._since
-        for _ in range(ATTEMPTS):
+
+        def attempt() -> bool | None:
             with suppress(TimeoutError):
                 wait_for_workers(self._client, len(self._owners), _PATIENCE)
             self._install()
             self._since = []
-            if all(self._sweep_once(rest) is not None for rest in again):
-                return
-        raise WorkersLostError("Workers are lost faster than sweeps can be done again.")
+            return all(self._sweep_once(skip) is not None for skip in again) or None
+
+        until_done(attempt, "Workers are lost faster than sweeps can be done again.")
 
     # -- the sweeps
-    def _begin(self, rest: Rest) -> list[Future]:
+    def _begin(self, skip_below: SkipBelow) -> list[Future]:
         """Queue the steps of a sweep; what tells its sums when they are done."""
         for step in range(len(self.problem.plan.steps)):
             patches = self._patches
             results = {
-                w: self._submit(tasks.step, self._token, self._number, step, rest, patches,
+                w: self._submit(tasks.step, self._token, self._number, step, skip_below, patches,
                                 self._last.get(w), worker=w)
                 for w in self._owners
             }  # fmt: skip
             self._last = results
-            self._patches = self._bundled(list(results.values()))
+            self._patches = self._joined(list(results.values()))
             self._number += 1
         return [self._submit(tasks.sums, last, worker=w) for w, last in self._last.items()]
 
-    def _sweep_once(self, rest: float, then: Rest | None = None) -> float | None:
-        """Wait for a sweep, begun here or by the call before; `then` is begun meanwhile."""
-        sums = self._ahead or self._begin(rest)
-        self._ahead = [] if then is None else self._begin(then)
+    def _sweep_once(self, skip_below: float, following: SkipBelow | None = None) -> float | None:
+        """Wait for a sweep, begun here or by the call before; the `following` begins meanwhile."""
+        sums = self._ahead or self._begin(skip_below)
+        self._ahead = [] if following is None else self._begin(following)
         found = self._results(sums)
         if found is None:
             return None
-        self._since.append(rest)
-        return tasks.fall(m for part in found for m in part)
+        self._since.append(skip_below)
+        return tasks.total_change(m for part in found for m in part)
 
-    def _bundled(self, patches: list[Future]) -> list[Future]:
+    def _joined(self, patches: list[Future]) -> list[Future]:
         """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
         while len(patches) > _FAN_IN:
             groups = [patches[i : i + _FAN_IN] for i in range(0, len(patches), _FAN_IN)]
-            patches = [self._client.submit(tasks.bundle, g, pure=False) for g in groups]
+            patches = [self._client.submit(tasks.join_patches, g, pure=False) for g in groups]
         return patches
 
-    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
-        """One pass over all rows but those that last brought less than `rest`.
+    def sweep(
+        self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None
+    ) -> float:
+        """One pass over all rows but those that last brought less than `skip_below`.
 
-        Returns the change of the sum over pairs, zero or negative. `then` makes the rest of the
-        next sweep from it, where one is sure to follow and nothing is asked before: the workers
-        go on with it at once.
+        Returns the change of the sum over pairs, zero or negative. `next_skip_below` makes that
+        of the next sweep from it, where one is sure to follow and nothing is asked before: the
+        workers go on with it at once.
         """
         due = len(self._since) + 1 >= self._restore_every
-        fall = self._recovering(lambda: self._sweep_once(rest, None if due else then))
+        following = None if due else next_skip_below
+        change = self._recovering(lambda: self._sweep_once(skip_below, following))
         if due:
             self._point = self.masses()
             self._since = []
             if not set(self._client.nthreads()) <= set(self._owners):
                 self._install()  # some have joined, or come back after a loss
-        return fall
+        return change
 
     def objective(self) -> tuple[float, float]:
         """(stress, penalty) summed over all pairs and links, each counted once."""
@@ -212,7 +216,7 @@ class ClusterExecutor:
 
         def attempt() -> tuple[float, float] | None:
             jobs = [
-                self._submit(tasks.objective, self._token, self._number, self._patches, worker=w)
+                self._submit(tasks.losses, self._token, self._number, self._patches, worker=w)
                 for w in self._owners
             ]
             parts = self._results(jobs)
@@ -241,9 +245,14 @@ class ClusterExecutor:
 
         return self._recovering(attempt)
 
+    def result(self) -> NDArray[np.float32]:
+        return self.masses()
+
     def _must_stand(self) -> None:
         if self._ahead:
-            raise RuntimeError("The workers are in the next sweep: wait for it, without `then`.")
+            raise RuntimeError(
+                "The workers are in the next sweep: wait for it, without `next_skip_below`."
+            )
 
     def close(self) -> None:
         """Free the workers' memory."""
@@ -251,15 +260,15 @@ class ClusterExecutor:
         self._client.run(tasks.forget, self._job, on_error="ignore")
 
 
-def _shares(problem: Shared, threads: Sequence[int]) -> list[list[int]]:
+def _pieces_of_workers(problem: SharedProblem, threads: Sequence[int]) -> list[list[int]]:
     """Pieces of each worker: of every step a run in proportion to its threads."""
     cuts = np.cumsum([0, *threads]) / sum(threads)
-    shares: list[list[int]] = [[] for _ in threads]
+    shared_out: list[list[int]] = [[] for _ in threads]
     seen: set[int] = set()
     for step in problem.plan.steps:
         pieces = [q for q, _ in step if q not in seen]
         seen.update(pieces)
         ends = np.round(cuts * len(pieces)).astype(int).tolist()
-        for share, a, b in zip(shares, ends[:-1], ends[1:], strict=True):
-            share += pieces[a:b]
-    return shares
+        for own, a, b in zip(shared_out, ends[:-1], ends[1:], strict=True):
+            own += pieces[a:b]
+    return shared_out

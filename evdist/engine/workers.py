@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,11 @@ __all__ = [
     "map_tasks",
     "run_on_workers",
     "smallest_worker",
+    "until_done",
     "wait_for_workers",
 ]
+
+T = TypeVar("T")
 
 #: Seconds between looks at the list of workers while tasks run, and how often all is tried.
 LOOK, ATTEMPTS = 2.0, 10
@@ -40,7 +43,7 @@ class WorkersLostError(RuntimeError):
 
 
 def library() -> Any:
-    """The library of the client. Whoever has one has loaded it; nobody else pays for it."""
+    """The library of the client, which a caller with a client has loaded already."""
     return sys.modules["distributed"]
 
 
@@ -77,11 +80,12 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
 def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:
     """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once.
 
-    Scattered data is gone with its worker, and who waits for it waits for ever: when a worker is
-    lost meanwhile, everything that is not done is sent out again.
+    Scattered data is gone with its worker, and a task that waits for it waits for ever: when a
+    worker is lost meanwhile, everything that is not done is sent out again.
     """
     dask = library()
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> list | None:
         there = set(client.nthreads())
         sent = client.scatter(list(shared), broadcast=True, hash=False)
         jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
@@ -93,8 +97,26 @@ def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tupl
             except TimeoutError:
                 if not there <= set(client.nthreads()):
                     client.cancel(jobs, force=True)
-                    break
-    raise WorkersLostError("Workers are lost faster than they can do anything.")
+                    return None
+
+    return until_done(attempt, "Workers are lost faster than they can do anything.")
+
+
+def until_done(
+    attempt: Callable[[], T | None], message: str, between: Callable[[], None] | None = None
+) -> T:
+    """What `attempt` returns once that is not None: the one policy for lost workers.
+
+    An attempt that meets a lost worker returns None; `between` prepares the next one. After
+    ATTEMPTS of them `WorkersLostError` is raised with `message`.
+    """
+    for _ in range(ATTEMPTS):
+        result = attempt()
+        if result is not None:
+            return result
+        if between is not None:
+            between()
+    raise WorkersLostError(message)
 
 
 def map_tasks(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -31,11 +30,14 @@ from evdist.estimators.checks import (
 from evdist.estimators.saved import same_part
 from evdist.evclus.irqp import Stop
 from evdist.evclus.kept import some_pairs
-from evdist.evclus.memory import check_disk, check_memory
+from evdist.evclus.landmarks import Landmarks
+from evdist.evclus.memory import check_disk, check_memory, most_focal_sets
+from evdist.evclus.rows.numba import NumbaRows
+from evdist.evclus.rows.protocol import Rows
 from evdist.evclus.sampling import draw_layout
 from evdist.evclus.sites import ClusterSite, LocalSite, Site
 from evdist.evclus.solver import Constraints, Fit, Settings, first_focal_sets, fit_evclus, widen
-from evdist.evclus.start import Landmarks, place
+from evdist.evclus.start import place
 from evdist.evclus.stored import load_kept, load_landmarks, save_kept, save_landmarks
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
@@ -46,7 +48,7 @@ from evdist.stores.paths import Url, address, join
 __all__ = ["EVCLUS"]
 
 #: Loaded where a GPU is asked for: torch takes seconds.
-_DEVICE = "evdist.evclus.device"
+_DEVICE = "evdist.evclus.rows.device"
 _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
 
@@ -56,7 +58,8 @@ class EVCLUS(CredalClusterer):
 
     Every object gets a mass function over sets of clusters such that the conflict between the
     mass functions of two objects matches their dissimilarity: far objects conflict, near ones
-    agree. Objects near nobody get mass on the empty set, objects between clusters on their union.
+    agree. Objects far from all others get mass on the empty set, objects between clusters on their
+    union.
 
     Parameters
     ----------
@@ -218,23 +221,31 @@ class EVCLUS(CredalClusterer):
         settings = self._settings(data, seed)
         constraints = self._constraints(X, data, must_link, cannot_link)
         weight = weights(sample_weight, data.n)
-        solve = self._solver(data, settings, client)
+        rows = self._rows(data, settings, bool(constraints), client)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
         with self._reporting() as report:
-            fit = solve(
+            fit = fit_evclus(
                 data, settings, constraints=constraints, weight=weight,
-                site=self._site(client), report=report,
+                site=self._site(client, rows), report=report,
             )  # fmt: skip
         return self._take(fit)
 
-    def _solver(self, data: Source | PairList, settings: Settings, client: Any) -> Callable:
-        """`fit_evclus`, here or on GPUs, when there is the memory it needs."""
+    def _rows(
+        self, data: Source | PairList, settings: Settings, linked: bool, client: Any
+    ) -> Rows | None:
+        """The rows of a device, None for threads, when there is the memory that a fit needs."""
         device = find_device(self.device, client)
         if device is None:
             check_memory(data, settings, client)
-            return fit_evclus
-        return partial(import_module(_DEVICE).fit_evclus_on, device, memory_limit=self.memory_limit)
+            return None
+        if isinstance(data, PairList):
+            raise ValueError(
+                "A list of pairs has a graph of its own, which the GPU's sweeps cannot follow. Use "
+                "device='cpu', or pass the attributes or a square matrix."
+            )
+        rows = import_module(_DEVICE).DeviceRows(str(device), self.memory_limit)
+        return rows.prepared(data, settings.k, most_focal_sets(settings), linked, client)
 
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
         """Only draw the pairs that :meth:`fit` will compare, into the folder `checkpoint`.
@@ -255,12 +266,12 @@ class EVCLUS(CredalClusterer):
             self._site(client).sample(data, layout, 1.0, seed)
         return self
 
-    def _site(self, client: Any) -> Site:
+    def _site(self, client: Any, rows: Rows | None = None) -> Site:
         folder = None if self.checkpoint is None else str(self.checkpoint)
         threads = thread_count(self.n_jobs)
         if client is None:
-            return LocalSite(threads, folder, self.checkpoint_every)
-        return ClusterSite(threads, folder, self.checkpoint_every, client)
+            return LocalSite(threads, folder, self.checkpoint_every, rows)
+        return ClusterSite(threads, folder, self.checkpoint_every, rows, client)
 
     def _source(self, X: Any) -> tuple[Any, Source | PairList]:
         X = load(X)
@@ -425,20 +436,12 @@ class EVCLUS(CredalClusterer):
                 "dissimilarities to the fitted ones."
             )
         X = self._table(load(X), reset=False)
-
         device = find_device(self.device)
+        rows: Rows = NumbaRows(thread_count(self.n_jobs))
         if device is not None:
-            found = import_module(_DEVICE).place_on(device, landmarks, X, self.n_dissimilarities)
-            if found is not None:
-                return found
-
-        def to_landmarks(lo: int, hi: int, landmark: NDArray[np.uint32]) -> NDArray[np.float32]:
-            return landmarks.source.cross(X[lo:hi], landmark)
-
-        return place(
-            landmarks, to_landmarks, len(X), k=self.n_dissimilarities, seed=0, spread=False,
-            n_threads=thread_count(self.n_jobs),
-        )  # fmt: skip
+            rows = import_module(_DEVICE).DeviceRows(str(device), self.memory_limit)
+        mass = place(landmarks, X, k=self.n_dissimilarities, seed=0, rows=rows, spread=False)
+        return rows.on_host(mass)
 
     def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
         return self.predict_mass(rows)

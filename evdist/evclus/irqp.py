@@ -13,38 +13,49 @@ Differs from the paper and from R's evclust:
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.engine.progress import Progress
-from evdist.evclus.problem import CYCLE, Problem
+from evdist.engine import loop
+from evdist.engine.loop import Descent, Solution
+from evdist.engine.plan import CYCLE
+from evdist.engine.progress import Report
 
-__all__ = ["Executor", "Solution", "Stop", "iterate", "minimise"]
+__all__ = ["Executor", "Stop", "Sweeps", "minimise"]
 
 
-#: A row rests when it last gained less than this share of `tol` times the mean objective of a row.
-#: At one, a million objects ended 2.4e-6 of the objective higher than at a tenth; tol was 1e-5.
+#: A row is skipped when it last gained less than this share of `tol` times the mean objective of a
+#: row. At one, a million objects ended 2.4e-6 of the objective higher than at a tenth (tol = 1e-5).
 REST = 1.0
 
 
 class Executor(Protocol):
-    """Where the sweeps run: threads of this process, or the workers of a cluster."""
+    """Where the sweeps run: in this process, or on the workers of a cluster."""
 
-    problem: Problem
+    problem: Any
 
-    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
-        """`then` gives the rest of a sweep that is sure to follow, from what this one returns."""
+    def sweep(
+        self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None
+    ) -> float:
+        """One pass over all rows but those that last brought less than `skip_below`.
+
+        Returns the change of the sum over pairs, zero or negative. Where another sweep is sure to
+        follow, `next_skip_below` gives its `skip_below` from what this one returns.
+        """
         ...
 
     def objective(self) -> tuple[float, float]: ...
 
     def masses(self) -> NDArray[np.float32]: ...
+
+    def result(self) -> Any:
+        """The masses where the backend has them, in positions."""
+        ...
 
     def close(self) -> None: ...
 
@@ -65,68 +76,69 @@ class Stop:
         """|J_t - J_{t-1}| / J_{t-1}."""
         return abs(now - before) / before if before > 0 else 0.0
 
-
-@dataclass
-class Solution:
-    """Masses in positions, with how they came about."""
-
-    mass: NDArray[np.float32]
-    objective: float
-    history: list[float]
-    converged: bool
-    seconds: float = 0.0
-    stats: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def n_iter(self) -> int:
-        return len(self.history) - 1
+    def sweeps_left(self, error: float) -> int:
+        """A guess from below: the running mean at best halves with every sweep."""
+        known = self.tol > 0 and error > self.tol
+        return max(0, math.ceil(math.log2(error / self.tol))) if known else 0
 
 
 @dataclass
-class State:
-    """What a checkpoint must hold, beside the masses, to go on with the same bits."""
-
-    sweep: int
-    error: float
-    history: list[float]
-
-
-def iterate(
-    executor: Executor, scale: float, stop: Stop, state: State | None = None
-) -> Iterator[State]:
-    """Sweep until `stop`; yields the state after each sweep (and the first, before any).
+class Sweeps:
+    """The descent of an executor, as `engine.loop.minimise` runs it; the masses stay there.
 
     `scale` turns sums over pairs into the objective: one over the total weight of the pairs.
 
-    Near the end most rows bring nothing. Between two full sweeps, CYCLE apart, a row rests whose
-    last gain was so small that, were all rows like it, the stopping rule would end the fit. But
-    rest must not end one whose last full sweep brought more.
+    Near the end most rows bring nothing. Between two full sweeps, CYCLE apart, a row is skipped
+    whose last gain was so small that, were all rows like it, the stopping rule would end the fit.
+    But skipping must not end one whose last full sweep brought more.
     """
-    if state is None:
-        state = State(0, 1.0, [sum(executor.objective()) * scale])
-        yield state
-    first, full = state.sweep, 0.0
-    while state.sweep < stop.max_iter and state.error >= stop.tol:
-        before = state.history[-1]
-        every_row = state.sweep % CYCLE == 0 or state.sweep == first
-        threshold = partial(_threshold, before, scale, REST * stop.tol, executor.problem.n)
+
+    executor: Executor
+    scale: float
+    stop: Stop
+    #: The sweep that this run began with, and what its last full sweep brought.
+    _first: int | None = field(default=None, init=False)
+    _full: float = field(default=0.0, init=False)
+
+    @property
+    def rows(self) -> int:
+        return self.executor.problem.n
+
+    def init(self) -> Descent[None]:
+        return Descent(None, (self.objective(),))
+
+    def objective(self) -> float:
+        return sum(self.executor.objective()) * self.scale
+
+    def step(self, now: Descent[None]) -> Descent[None]:
+        stop, sweep, before = self.stop, now.steps, now.objective
+        self._first = sweep if self._first is None else self._first
+        every_row = sweep % CYCLE == 0 or sweep == self._first
+        threshold = partial(_threshold, before, self.scale, REST * stop.tol, self.rows)
         # The error at best halves. Between cycles the masses are asked for.
-        sure = 0.5 * state.error >= stop.tol or (full >= stop.tol and not every_row)
-        sure &= state.sweep + 1 < stop.max_iter and (state.sweep + 1) % CYCLE != 0
-        fall = executor.sweep(0.0 if every_row else threshold(0.0), threshold if sure else None)
-        now = max(before + fall * scale, 0.0)
-        error = stop.update(state.error, before, now)
+        sure = 0.5 * now.error >= stop.tol or (self._full >= stop.tol and not every_row)
+        sure &= sweep + 1 < stop.max_iter and (sweep + 1) % CYCLE != 0
+        change = self.executor.sweep(
+            0.0 if every_row else threshold(0.0), threshold if sure else None
+        )
+        after = max(before + change * self.scale, 0.0)
+        error = stop.update(now.error, before, after)
         if every_row:
-            full = stop.change(before, now)
-        elif full >= stop.tol:
+            self._full = stop.change(before, after)
+        elif self._full >= stop.tol:
             error = max(error, stop.tol)
-        state = State(state.sweep + 1, error, [*state.history, now])
-        yield state
+        return now.follow(None, after, error)
+
+    def done(self, now: Descent[None]) -> bool:
+        return now.error < self.stop.tol
+
+    def steps_left(self, now: Descent[None]) -> int:
+        return self.stop.sweeps_left(now.error)
 
 
-def _threshold(before: float, scale: float, share: float, n: int, fall: float) -> float:
-    """`share` of the mean objective of a row, where a sweep has changed the sum by `fall`."""
-    return share * max(before + fall * scale, 0.0) / (scale * n)
+def _threshold(before: float, scale: float, share: float, n: int, change: float) -> float:
+    """`share` of the mean objective of a row, where a sweep has changed the sum by `change`."""
+    return share * max(before + change * scale, 0.0) / (scale * n)
 
 
 def minimise(
@@ -135,43 +147,14 @@ def minimise(
     stop: Stop,
     *,
     stage: str = "fit",
-    report: Callable[[Progress], None] | None = None,
-    state: State | None = None,
-    checkpoint: Callable[[State, bool], None] | None = None,
-) -> Solution:
-    """Run `iterate` to its end; the final objective is computed afresh from the masses.
-
-    `checkpoint(state, last)` is called before the first and after every sweep, and once more,
-    with `last` true, at the end.
-    """
-    began = time.perf_counter()
-    done = 0 if state is None else state.sweep
-    rows = executor.problem.n
-    for now in iterate(executor, scale, stop, state):
-        state = now
-        if checkpoint is not None:
-            checkpoint(state, False)
-        if report is not None and state.sweep > done:
-            seconds = (time.perf_counter() - began) / (state.sweep - done)
-            left = min(stop.max_iter - state.sweep, _sweeps_left(state.error, stop.tol))
-            change = state.history[-1] - state.history[-2]
-            report(
-                Progress(stage, state.sweep, stop.max_iter, state.history[-1], change,
-                         rows / seconds, left * seconds)
-            )  # fmt: skip
-    assert state is not None
-    if checkpoint is not None:
-        checkpoint(state, True)
-    history = [*state.history[:-1], min(sum(executor.objective()) * scale, state.history[-1])]
-    return Solution(
-        executor.masses(),
-        history[-1],
-        history,
-        state.error < stop.tol,
-        time.perf_counter() - began,
+    report: Report = None,
+    begin: Descent[None] | None = None,
+    checkpoint: Callable[[Descent[None], bool], None] | None = None,
+) -> Solution[Any]:
+    """Sweep to the end; the masses are in positions, and the final objective is theirs."""
+    sweeps = Sweeps(executor, scale, stop)
+    found = loop.minimise(
+        sweeps, stop.max_iter, stage=stage, report=report, begin=begin, checkpoint=checkpoint
     )
-
-
-def _sweeps_left(error: float, tol: float) -> int:
-    """A guess from below: the running mean at best halves with every sweep."""
-    return max(0, math.ceil(math.log2(error / tol))) if tol > 0 and error > tol else 0
+    history = [*found.history[:-1], min(sweeps.objective(), found.history[-1])]
+    return replace(found, value=executor.result(), history=history)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.constraints.check import Pairs
-from evdist.evclus.sweep import Links, no_links
+from evdist.evclus.rows.sweep import Links, no_links
 
 __all__ = ["link_table"]
 

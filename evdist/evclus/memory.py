@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
+import numpy as np
 
 from evdist.belief import FocalSets
-from evdist.data.sources import PairList, Source
+from evdist.data.sources import AttributeSource, PairList, Source
+from evdist.engine import memory
 from evdist.engine.workers import smallest_worker
+from evdist.evclus.sampling import is_narrow
 from evdist.evclus.solver import Settings
 from evdist.kernels.vector import padded_width
 
-__all__ = ["Need", "check_disk", "check_memory", "projected", "stored"]
+__all__ = ["Need", "check_disk", "check_memory", "most_focal_sets", "projected", "stored"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def check_disk(data: Source | PairList, settings: Settings, folder: str) -> None
         return
     while not where.exists():
         where = where.parent
-    need = stored(data.n, _pairs_per_object(data, settings), _count_focal_sets(settings))
+    need = stored(data.n, _pairs_per_object(data, settings), most_focal_sets(settings))
     there = shutil.disk_usage(where).free
     if need > there:
         raise OSError(
@@ -67,26 +69,30 @@ def check_disk(data: Source | PairList, settings: Settings, folder: str) -> None
 
 def check_memory(data: Source | PairList, settings: Settings, client: Any = None) -> None:
     """Refuse a fit that cannot fit, with the cure; on a cluster, by the smallest worker."""
-    k, f = _pairs_per_object(data, settings), _count_focal_sets(settings)
-    where, workers, there = "here", 1, psutil.virtual_memory().available
-    if client is not None:
-        where = "on the smallest worker"
-        workers, there = smallest_worker(client)
-    need = projected(data.n, k, f, workers=workers)
-    if need.total > there:
-        raise MemoryError(
-            f"This fit needs about {need.total / 1e9:.1f} GB ({need.pairs / 1e9:.1f} GB for "
-            f"{data.n:,} x {k} kept pairs, {need.masses / 1e9:.1f} GB for masses), but "
-            f"{there / 1e9:.1f} GB are free {where}. Lower n_dissimilarities, use fewer focal "
-            "sets, or use more workers."
-        )
+    k, f = _pairs_per_object(data, settings), most_focal_sets(settings)
+    workers = 1 if client is None else smallest_worker(client)[0]
+    need = projected(data.n, k, f, _data_bytes(data, client), workers)
+    memory.check_memory(
+        {f"{data.n:,} x {k} kept pairs": need.pairs, "masses": need.masses, "data": need.data},
+        "Lower n_dissimilarities, use fewer focal sets, or use more workers.",
+        client=client,
+    )
+
+
+def _data_bytes(data: Source | PairList, client: Any) -> int:
+    """What the data take beside the copy that was read: in the order of positions, or sent."""
+    if isinstance(data, AttributeSource):
+        return data.table.nbytes if client is not None or is_narrow(data) else 0
+    if client is None or isinstance(data, PairList):
+        return 0
+    return int(getattr(data, "D", getattr(data, "X", np.zeros(0))).nbytes)
 
 
 def _pairs_per_object(data: Source | PairList, settings: Settings) -> int:
     return len(data.other) // data.n if isinstance(data, PairList) else settings.k
 
 
-def _count_focal_sets(settings: Settings) -> int:
+def most_focal_sets(settings: Settings) -> int:
     """How many there will be at most: "select" may keep every pair of clusters."""
     c, family = settings.n_clusters, settings.focal_sets
     if isinstance(family, FocalSets):

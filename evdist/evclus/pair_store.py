@@ -24,8 +24,8 @@ from evdist.evclus.pair_layout import (
     describe,
     refuse_others,
 )
-from evdist.evclus.sweep import Block
-from evdist.kernels.distances import transform
+from evdist.evclus.rows.sweep import Block
+from evdist.evclus.sampling import row_block
 from evdist.kernels.graph import PairGraph
 from evdist.stores.encoding import (
     StoreError,
@@ -255,8 +255,4 @@ class StoredPairs:
 
     def block(self, lo: int, hi: int) -> Block:
         """Pairs of positions lo..hi-1, with transformed dissimilarities."""
-        partner, degree, D = self.store.read(lo, hi)
-        delta = D.reshape(-1)
-        transform(delta, self.d0, delta)
-        first = np.arange(hi - lo, dtype=np.int64) * self.store.k
-        return Block(lo, first, degree, partner.reshape(-1), delta)
+        return row_block(lo, *self.store.read(lo, hi), self.d0)

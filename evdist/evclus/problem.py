@@ -8,7 +8,6 @@ order    (n,) position -> object; every array of a problem is in positions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -17,25 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.engine.plan import CYCLE, PIECE_ROWS, Plan, whole_cycles
-from evdist.evclus.replica import ReplicaShare
-from evdist.evclus.sweep import Block, Links, no_links
+from evdist.engine.plan import Plan
+from evdist.evclus.rows.sweep import Block, Links, no_links
 from evdist.kernels.vector import padded_width
 
-__all__ = [
-    "CYCLE",
-    "PIECE_ROWS",
-    "MemoryPairs",
-    "Pairs",
-    "Plan",
-    "Problem",
-    "conflict_projection",
-    "whole_cycles",
-]
+__all__ = ["MemoryPairs", "Pairs", "Plan", "Problem", "conflict_projection"]
 
 
 class Pairs(Protocol):
-    """Kept pairs, in memory or in a store."""
+    """Kept pairs: in memory, made from a source on demand, in a store, or on a device."""
 
     @property
     def n(self) -> int: ...
@@ -93,9 +82,6 @@ class Problem:
     links: Links | None = None
     projections: NDArray[np.float32] | None = None
 
-    #: Workers of a cluster work in proportion to their threads, wherever they are.
-    kin = None
-
     @property
     def n(self) -> int:
         return self.pairs.n
@@ -108,14 +94,17 @@ class Problem:
         return conflict_projection(self.focal_sets)
 
     @property
+    def f(self) -> int:
+        """Focal sets that may get mass."""
+        return self.projection.shape[1]
+
+    @property
+    def linked(self) -> bool:
+        return self.links is not None and self.links.first.size > 0
+
+    @property
     def all_links(self) -> Links:
         return no_links(len(self.focal_sets)) if self.links is None else self.links
-
-    def share(
-        self, mass: NDArray, pieces: Sequence[int], threads: int, number: int
-    ) -> ReplicaShare:
-        """What a worker with `threads` threads needs to update some pieces."""
-        return ReplicaShare(self, mass, pieces, threads)
 
 
 def conflict_projection(focal_sets: FocalSets) -> NDArray[np.float32]:

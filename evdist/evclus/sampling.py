@@ -15,16 +15,22 @@ from numpy.typing import NDArray
 
 from evdist.data.sources import AttributeSource, PairList, Source
 from evdist.evclus.problem import MemoryPairs, Plan
+from evdist.evclus.rows.sweep import Block
 from evdist.kernels.distances import transform
 from evdist.kernels.graph import PairGraph, draw_graph, greedy_colours
 from evdist.kernels.vector import aligned_zeros
 
 __all__ = [
-    "Arranged",
     "Layout",
+    "SourcePairs",
     "colour_pair_list",
     "draw_layout",
+    "is_narrow",
     "pair_quantile",
+    "random_dissimilarities",
+    "row_block",
+    "row_dissimilarities",
+    "run_blocks",
     "sample_pairs",
 ]
 
@@ -53,30 +59,43 @@ def draw_layout(n: int, k: int, seed: int) -> Layout:
 
 
 @dataclass(frozen=True)
-class Arranged:
-    """A source and a graph that speak of the same positions.
+class SourcePairs:
+    """Pairs made from a source whenever they are asked for: nothing is stored.
 
     Attributes
     ----------
+    source, graph : Source, PairGraph
+        Where `order` is None both speak of the same positions.
     order : (n,) or None
         The source's number of each position; None where its rows were put in that order.
+    d0 : float
     """
 
     source: Source
     graph: PairGraph
     order: NDArray[np.uint32] | None
+    d0: float = 1.0
 
     @classmethod
-    def of(cls, source: Source, layout: Layout) -> Arranged:
+    def in_order(cls, source: Source, layout: Layout, d0: float = 1.0) -> SourcePairs:
         """Narrow rows are copied into the order of the positions.
 
         The partners of consecutive positions are consecutive: k streams instead of k jumps.
         """
-        if not isinstance(source, AttributeSource) or source.table.shape[1] > _NARROW:
-            return cls(source, layout.graph, layout.order)
+        if not is_narrow(source):
+            return cls(source, layout.graph, layout.order, d0)
+        assert isinstance(source, AttributeSource)
         table = aligned_zeros(*source.table.shape)
         np.take(source.table, layout.order, axis=0, out=table, mode="clip")
-        return cls(replace(source, table=table), layout.graph, None)
+        return cls(replace(source, table=table), layout.graph, None, d0)
+
+    @property
+    def n(self) -> int:
+        return self.graph.n
+
+    @property
+    def entries(self) -> int:
+        return self.graph.entries
 
     def rows(
         self, lo: int, hi: int
@@ -89,12 +108,30 @@ class Arranged:
             D = self.source.distances(self.order[lo:hi], self.order[partner])
         return partner, degree, D
 
+    def block(self, lo: int, hi: int) -> Block:
+        return row_block(lo, *self.rows(lo, hi), self.d0)
+
 
 def row_dissimilarities(
     source: Source, layout: Layout, lo: int, hi: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
     """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
-    return Arranged(source, layout.graph, layout.order).rows(lo, hi)
+    return SourcePairs(source, layout.graph, layout.order).rows(lo, hi)
+
+
+def is_narrow(source: Source) -> bool:
+    """Whether a copy of the rows in another order is worth its memory."""
+    return isinstance(source, AttributeSource) and source.table.shape[1] <= _NARROW
+
+
+def row_block(
+    lo: int, partner: NDArray[np.uint32], degree: NDArray[np.int64], D: NDArray, d0: float
+) -> Block:
+    """A block from partners and raw dissimilarities (rows, k), which are transformed in place."""
+    rows, k = partner.shape
+    delta = D.reshape(-1)
+    transform(delta, d0, delta)
+    return Block(lo, np.arange(rows, dtype=np.int64) * k, degree, partner.reshape(-1), delta)
 
 
 def sample_pairs(source: Source, layout: Layout, d0: float, n_threads: int = 1) -> MemoryPairs:
@@ -103,11 +140,11 @@ def sample_pairs(source: Source, layout: Layout, d0: float, n_threads: int = 1) 
     partner = np.empty((n, k), np.uint32)
     delta = np.empty((n, k), np.float32)
     degree = np.empty(n, np.int64)
-    arranged = Arranged.of(source, layout)
+    made = SourcePairs.in_order(source, layout)
 
     def fill(lo: int) -> None:
         hi = min(lo + _BLOCK, n)
-        partner[lo:hi], degree[lo:hi], D = arranged.rows(lo, hi)
+        partner[lo:hi], degree[lo:hi], D = made.rows(lo, hi)
         transform(D.ravel(), d0, delta[lo:hi].reshape(-1))
 
     run_blocks(fill, range(0, n, _BLOCK), n_threads)

@@ -2,13 +2,13 @@
 
 In a folder (a path or URL that every worker can reach) the pairs are kept in `pairs.zarr` and the
 masses in checkpoints, so that the same call goes on where a killed one stopped. Without a folder
-pairs are made in memory.
+pairs are made in memory; so they are for a device, which makes them faster than it could read them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 
 from evdist.data.sources import Source
 from evdist.engine.cluster import ClusterExecutor
+from evdist.engine.plan import Plan
+from evdist.engine.worker_state import RowState
 from evdist.engine.workers import run_on_workers
 from evdist.evclus.irqp import Executor
 from evdist.evclus.local import LocalExecutor
 from evdist.evclus.pair_store import PairStore, StoredPairs
 from evdist.evclus.problem import MemoryPairs, Pairs, Problem
-from evdist.evclus.sampling import Arranged, Layout, run_blocks, sample_pairs
-from evdist.evclus.sweep import Block
-from evdist.kernels.distances import transform
+from evdist.evclus.rows.numba import NumbaRows
+from evdist.evclus.rows.protocol import Masses, Rows, Starter
+from evdist.evclus.sampling import Layout, SourcePairs, run_blocks
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.paths import join
 
-__all__ = ["ClusterSite", "LocalSite", "Site", "SourcePairs"]
+__all__ = ["ClusterSite", "LocalSite", "Site"]
 
 
 #: A number for the rows lo..hi-1 of a problem.
@@ -43,11 +45,22 @@ class Site(Protocol):
     def n_threads(self) -> int: ...
 
     @property
+    def folder(self) -> str | None: ...
+
+    @property
     def checkpoint_every(self) -> int: ...
+
+    @property
+    def backend(self) -> Rows: ...
+
+    @property
+    def starter(self) -> Starter:
+        """What solves the landmarks and places objects against them."""
+        ...
 
     def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs: ...
 
-    def executor(self, problem: Problem, mass: NDArray) -> Executor: ...
+    def executor(self, problem: Problem, mass: Masses) -> Executor: ...
 
     def sum_over_pieces(self, task: PieceTask, problem: Problem) -> float: ...
 
@@ -56,11 +69,16 @@ class Site(Protocol):
 
 @dataclass(frozen=True)
 class _Folder:
-    """What both sites do with a folder."""
+    """What both sites do with a folder; `rows` are those of a device, None for threads."""
 
     n_threads: int = 1
     folder: str | None = None
     checkpoint_every: int = 5
+    rows: Rows | None = None
+
+    @property
+    def backend(self) -> Rows:
+        return self.rows or NumbaRows(self.n_threads)
 
     def checkpoint(self, stage: str) -> Checkpoint | None:
         if self.folder is None:
@@ -77,23 +95,27 @@ class _Folder:
 
 @dataclass(frozen=True)
 class LocalSite(_Folder):
-    """This process, on `n_threads` threads."""
+    """This process: `n_threads` threads, or a device."""
 
-    def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> MemoryPairs:
-        if self.folder is None:
-            return sample_pairs(source, layout, d0, self.n_threads)
+    @property
+    def starter(self) -> Starter:
+        return self.backend
+
+    def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs:
+        if self.folder is None or self.rows is not None:
+            return self.backend.pairs(source, layout, d0)
         store = self._store(source, layout, seed)
         chunks = dict(store.missing())
-        arranged = Arranged.of(source, layout)
+        made = SourcePairs.in_order(source, layout)
         run_blocks(
-            lambda lo: _write_chunk(store, arranged, lo, chunks[lo]), list(chunks), self.n_threads
+            lambda lo: _write_chunk(store, made, lo, chunks[lo]), list(chunks), self.n_threads
         )
         store.finish()
         whole = StoredPairs(PairStore.open(store.url), d0).block(0, source.n)
         return MemoryPairs(whole.first, whole.degree, whole.partner, whole.delta)
 
-    def executor(self, problem: Problem, mass: NDArray) -> LocalExecutor:
-        return LocalExecutor(problem, mass, self.n_threads)
+    def executor(self, problem: Problem, mass: Masses) -> LocalExecutor:
+        return LocalExecutor(problem, self.backend.state(problem, mass))
 
     def sum_over_pieces(self, task: PieceTask, problem: Problem) -> float:
         with ThreadPoolExecutor(self.n_threads) as pool:
@@ -106,54 +128,87 @@ class ClusterSite(_Folder):
 
     client: Any = None
 
+    @property
+    def starter(self) -> Starter:
+        """Threads of the client's process; of several devices, one: the client needs none."""
+        return self.backend if self.rows is None else _OnOneWorker(self.client, self.rows)
+
     def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs:
+        if self.rows is not None:
+            # Each worker makes those of its pieces; `block` is for a look at a few of them here.
+            return SourcePairs(source, layout.graph, layout.order, d0)
         if self.folder is None:
-            return SourcePairs(Arranged.of(source, layout), d0)
+            return SourcePairs.in_order(source, layout, d0)
         store = self._store(source, layout, seed)
-        arranged = Arranged.of(source, layout)
-        run_on_workers(self.client, _write_chunk, store, arranged, items=store.missing())
+        made = SourcePairs.in_order(source, layout)
+        run_on_workers(self.client, _write_chunk, store, made, items=store.missing())
         store.finish()
         return StoredPairs(PairStore.open(store.url), d0)
 
-    def executor(self, problem: Problem, mass: NDArray) -> ClusterExecutor:
-        return ClusterExecutor(self.client, problem, mass, self.checkpoint_every)
+    def executor(self, problem: Problem, mass: Masses) -> ClusterExecutor:
+        shared = _SharedProblem(problem, self.backend)
+        return ClusterExecutor(self.client, shared, mass, self.checkpoint_every)
 
     def sum_over_pieces(self, task: PieceTask, problem: Problem) -> float:
         # Runs of pieces, so that the scheduler sees dozens of tasks and not thousands.
         pieces = problem.plan.pieces
         runs = [(pieces[i : i + 32],) for i in range(0, len(pieces), 32)]
-        found = run_on_workers(self.client, _each_piece, task, problem, items=runs)
+        found = run_on_workers(self.client, _each_piece, self.backend, task, problem, items=runs)
         return math.fsum(value for run in found for value in run)
 
 
-def _each_piece(
-    task: PieceTask, problem: Problem, pieces: Sequence[tuple[int, int]]
-) -> list[float]:
-    return [task(problem, *piece) for piece in pieces]
-
-
-def _write_chunk(store: PairStore, arranged: Arranged, lo: int, hi: int) -> None:
-    store.write(lo, *arranged.rows(lo, hi))
-
-
 @dataclass(frozen=True)
-class SourcePairs:
-    """Pairs made from the source whenever a block is asked for: nothing is stored."""
+class _SharedProblem:
+    """A problem and the backend that every worker solves it with."""
 
-    arranged: Arranged
-    d0: float
+    problem: Problem
+    rows: Rows
+
+    @property
+    def device_group(self) -> Callable[[], Hashable] | None:
+        return self.rows.device_group
 
     @property
     def n(self) -> int:
-        return self.arranged.graph.n
+        return self.problem.n
 
     @property
-    def entries(self) -> int:
-        return self.arranged.graph.entries
+    def plan(self) -> Plan:
+        return self.problem.plan
 
-    def block(self, lo: int, hi: int) -> Block:
-        partner, degree, D = self.arranged.rows(lo, hi)
-        delta = D.reshape(-1)
-        transform(delta, self.d0, delta)
-        first = np.arange(hi - lo, dtype=np.int64) * self.arranged.graph.k
-        return Block(lo, first, degree, partner.ravel(), delta)
+    def state(self, mass: NDArray, pieces: Sequence[int], n_threads: int, number: int) -> RowState:
+        return self.rows.on_worker(n_threads, number).state(self.problem, mass, pieces)
+
+
+@dataclass(frozen=True)
+class _OnOneWorker:
+    """A `Starter` whose work is done by any one worker."""
+
+    client: Any
+    rows: Rows
+
+    def solve(self, *problems: Any) -> list:
+        return self._call("solve", *problems)
+
+    def assign(self, placing: Any) -> NDArray[np.float32]:
+        return self._call("assign", placing)
+
+    def _call(self, name: str, *args: Any) -> Any:
+        (found,) = run_on_workers(self.client, _call_rows, self.rows, name, *args, items=[()])
+        return found
+
+
+def _call_rows(rows: Rows, name: str, *args: Any) -> Any:
+    found = getattr(rows, name)(*args)
+    return found if name == "solve" else rows.on_host(found)
+
+
+def _each_piece(
+    rows: Rows, task: PieceTask, problem: Problem, pieces: Sequence[tuple[int, int]]
+) -> list[float]:
+    problem = rows.for_sums(problem)
+    return [task(problem, *piece) for piece in pieces]
+
+
+def _write_chunk(store: PairStore, made: SourcePairs, lo: int, hi: int) -> None:
+    store.write(lo, *made.rows(lo, hi))

@@ -2,13 +2,12 @@
 
 Reference: Li, Li, Denoeux (2018), k-CEVCLUS, algorithm 1; Denoeux (2021), NN-EVCLUS, section 2.3.
 
-Where the work runs is a `Site`: the threads of this process or a cluster. The stages are the same,
-and so are the bits.
+Where the work runs is a `Site`: the threads or the device of this process, or the workers of a
+cluster. The stages are the same; on threads and on any number of workers so are the bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +16,15 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, contour, mutual_neighbour_pairs
 from evdist.data.sources import PairList, Source
-from evdist.engine.progress import Progress
-from evdist.evclus.irqp import Solution, State, Stop, minimise
+from evdist.engine.loop import Descent, Solution
+from evdist.engine.plan import whole_cycles
+from evdist.engine.progress import Progress, Report
+from evdist.evclus.irqp import Stop, minimise
+from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.late import late_rows
 from evdist.evclus.link_table import link_table
-from evdist.evclus.problem import Pairs, Plan, Problem, whole_cycles
+from evdist.evclus.problem import Pairs, Plan, Problem
+from evdist.evclus.rows.protocol import Masses
 from evdist.evclus.sampling import (
     Layout,
     colour_pair_list,
@@ -29,13 +32,7 @@ from evdist.evclus.sampling import (
     random_dissimilarities,
 )
 from evdist.evclus.sites import Site
-from evdist.evclus.start import (
-    Landmarks,
-    choose_d0,
-    fit_landmarks,
-    place,
-    positive_quantile,
-)
+from evdist.evclus.start import choose_d0, fit_landmarks, place, positive_quantile
 from evdist.stores.fingerprints import fingerprint
 
 __all__ = [
@@ -112,9 +109,12 @@ def fit_evclus(
     constraints: Constraints,
     weight: NDArray | None = None,
     site: Site,
-    report: Callable[[Progress], None] | None = None,
+    report: Report = None,
 ) -> Fit:
     """Fit EVCLUS; with `constraints`, k-CEVCLUS."""
+    rows = site.backend
+    if report is not None and rows.news is not None:
+        report(Progress(rows.news, 0, 0))
     first = first_focal_sets(settings.focal_sets, settings.n_clusters)
     pairs: Pairs
     layout: Layout | None = None
@@ -132,42 +132,50 @@ def fit_evclus(
     else:
         layout = draw_layout(data.n, settings.k, settings.seed)
         order = layout.order
-        # What takes a while before the first sweep is told, so that nobody thinks it hangs.
+        # What takes a while before the first sweep is told, so that a user sees it work.
         tell = report or (lambda news: None)
         tell(Progress("choose d0", 0, 0))
-        d0, curve = _choose_d0(data, settings, site.n_threads)
+        d0, curve = _choose_d0(data, settings, site)
         tell(Progress("first masses", 0, 0))
-        starts, landmarks = _starts(data, first, d0, settings, site.n_threads)
+        starts, landmarks = _starts(data, first, d0, settings, site)
         tell(Progress("draw pairs", 0, 0))
         pairs = site.sample(data, layout, d0, settings.seed)
         plan = Plan.of(layout.bounds)
     problem = Problem(first, pairs, plan, _in_positions(weight, order))
     scale = 1.0 / total_weight(problem, site)
-    identity = {
-        "data": data.fingerprint(),
-        "k": settings.k,
-        "seed": settings.seed,
-        "d0": d0,
-        "init": settings.init if isinstance(settings.init, str) else fingerprint(settings.init),
-        "n_init": settings.n_init,
-    }
-    solve = Solver(site, scale, settings.stop, identity, report)
+    solve = Solver(site, scale, settings.stop, _identity(data, d0, settings, site), report)
     tries = [
-        solve(problem, m[order], "fit" if i == 0 else f"fit {i + 1}") for i, m in enumerate(starts)
+        solve(problem, rows.in_positions(m, order), "fit" if i == 0 else f"fit {i + 1}")
+        for i, m in enumerate(starts)
     ]
     solution = min(tries, key=lambda s: s.objective)
     focal_sets = first
     if settings.focal_sets == "select":
-        focal_sets = _with_neighbour_pairs(solution.mass, first, settings.pair_neighbours)
+        mass = rows.on_host(solution.value)
+        focal_sets = _with_neighbour_pairs(mass, first, settings.pair_neighbours)
         problem = replace(problem, focal_sets=focal_sets)
-        solution = solve(problem, widen(solution.mass, first, focal_sets), "pairs")
+        solution = solve(problem, widen(mass, first, focal_sets), "pairs")
     if constraints and layout is not None:
         solution = _constrained(solve, problem, solution, constraints, layout, settings)
-    mass = np.empty_like(solution.mass)
-    mass[order] = solution.mass
+    mass = rows.by_object(solution.value, order)
     if landmarks is not None:
         landmarks = replace(landmarks, mass=mass[landmarks.objects], focal_sets=focal_sets)
     return Fit(mass, focal_sets, solution, d0, curve, landmarks, order, pairs)
+
+
+def _identity(data: Source | PairList, d0: float, settings: Settings, site: Site) -> dict[str, Any]:
+    """What a checkpoint of this fit must agree with; a fit without a folder leaves none."""
+    if site.folder is None:
+        return {}
+    init = settings.init
+    return {
+        "data": data.fingerprint(),
+        "k": settings.k,
+        "seed": settings.seed,
+        "d0": d0,
+        "init": init if isinstance(init, str) else fingerprint(init),
+        "n_init": settings.n_init,
+    }
 
 
 @dataclass(frozen=True)
@@ -178,29 +186,35 @@ class Solver:
     scale: float
     stop: Stop
     identity: dict[str, Any]
-    report: Callable[[Progress], None] | None
+    report: Report
 
-    def __call__(self, problem: Problem, mass: NDArray, stage: str = "fit") -> Solution:
-        keep, state = self.site.checkpoint(stage), None
-        parts = {**self.identity, **_identity_of_problem(problem)}
+    def __call__(self, problem: Problem, mass: Masses, stage: str = "fit") -> Solution[Masses]:
+        begin: Descent[None] | None = None
+        save = None
+        keep = self.site.checkpoint(stage)
         if keep is not None:
+            parts = {**self.identity, **_identity_of_problem(problem)}
             found = keep.load(parts)
             if found is not None:
-                mass, state = found[0], State(**found[1])
+                mass, known = found
+                begin = Descent(None, tuple(known["history"]), known["error"])
         executor = self.site.executor(problem, mass)
+        if keep is not None:
+            every, first = whole_cycles(self.site.checkpoint_every), begin
 
-        def save(now: State, last: bool) -> None:
-            # Whoever stops at max_iter may go on later: from a whole cycle, with the same bits.
-            done = last and now.error < self.stop.tol
-            due = done or now.sweep % whole_cycles(self.site.checkpoint_every) == 0
-            fresh = state is None or now.sweep > state.sweep
-            if keep is not None and due and fresh:
-                keep.save(executor.masses(), vars(now), parts)
+            def save(now: Descent[None], last: bool) -> None:
+                # A fit that stopped at max_iter may go on later: from a whole cycle, with the
+                # same bits.
+                done = last and now.error < self.stop.tol
+                due = done or now.steps % every == 0
+                if due and (first is None or now.steps > first.steps):
+                    state = {"sweep": now.steps, "error": now.error, "history": [*now.history]}
+                    keep.save(executor.masses(), state, parts)
 
         try:
             return minimise(
                 executor, self.scale, self.stop,
-                stage=stage, report=self.report, state=state, checkpoint=save,
+                stage=stage, report=self.report, begin=begin, checkpoint=save,
             )  # fmt: skip
         finally:
             executor.close()
@@ -242,7 +256,7 @@ def _constrained(
     for xi in (*(w for w in WARM_UP if w < final), final):
         links = link_table(must, cannot, position, problem.focal_sets, xi * unit)
         stage = f"constraints {xi:g}"
-        solution = solve(replace(problem, plan=plan, links=links), solution.mass, stage)
+        solution = solve(replace(problem, plan=plan, links=links), solution.value, stage)
     return solution
 
 
@@ -311,7 +325,7 @@ def widen(mass: NDArray, small: FocalSets, large: FocalSets) -> NDArray[np.float
 
 # ---------------------------------------------------------------------- d0 and start
 def _choose_d0(
-    source: Source, settings: Settings, n_threads: int
+    source: Source, settings: Settings, site: Site
 ) -> tuple[float, list[tuple[float, float]]]:
     if not isinstance(settings.d0, str):
         return float(settings.d0), []
@@ -320,7 +334,7 @@ def _choose_d0(
     trial = _some(source.n, max(MIN_TRIAL, TRIAL_PER_CLUSTER * settings.n_clusters), settings.seed)
     small = source.subset(trial) if len(trial) < source.n else source
     return choose_d0(
-        small, settings.n_clusters, k=settings.k, seed=settings.seed, n_threads=n_threads
+        small, settings.n_clusters, k=settings.k, seed=settings.seed, rows=site.starter
     )
 
 
@@ -342,8 +356,8 @@ def _some(n: int, count: int, seed: int) -> NDArray[np.uint32]:
 
 
 def _starts(
-    source: Source, focal_sets: FocalSets, d0: float, settings: Settings, n_threads: int
-) -> tuple[list[NDArray[np.float32]], Landmarks]:
+    source: Source, focal_sets: FocalSets, d0: float, settings: Settings, site: Site
+) -> tuple[list[Masses], Landmarks]:
     """Initial masses by object, and the landmarks that will predict new ones."""
     objects = _some(
         source.n, max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters), settings.seed
@@ -356,20 +370,12 @@ def _starts(
     landmarks = fit_landmarks(
         source, objects, focal_sets, d0, k=settings.k, n_starts=STARTS * settings.n_init,
         init=str(settings.init), stop=_landmark_stop(settings.stop), seed=settings.seed,
-        n_threads=n_threads,
+        rows=site.starter,
     )  # fmt: skip
     if len(objects) == source.n:
         return [landmarks.mass], landmarks
-
-    def to_landmarks(lo: int, hi: int, landmark: NDArray[np.uint32]) -> NDArray[np.float32]:
-        return source.distances(np.arange(lo, hi, dtype=np.uint32), objects[landmark])
-
-    mass = place(
-        landmarks, to_landmarks, source.n,
-        k=min(settings.k, PLACED_AGAINST), seed=settings.seed, n_threads=n_threads,
-    )  # fmt: skip
-    mass[objects] = landmarks.mass
-    return [mass], landmarks
+    k = min(settings.k, PLACED_AGAINST)
+    return [place(landmarks, source, k=k, seed=settings.seed, rows=site.starter)], landmarks
 
 
 def _landmark_stop(stop: Stop) -> Stop:

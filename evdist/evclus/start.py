@@ -12,8 +12,7 @@ L   number of landmarks; c, f clusters and focal sets
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,21 +20,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets, nonspecificity
 from evdist.data.sources import Source
-from evdist.evclus.irqp import Solution, Stop, minimise
-from evdist.evclus.local import LocalExecutor
-from evdist.evclus.problem import MemoryPairs, Plan, Problem, conflict_projection
+from evdist.engine.loop import Solution
+from evdist.evclus.irqp import Stop
+from evdist.evclus.landmarks import Landmarks, Placing
+from evdist.evclus.problem import MemoryPairs, Plan, Problem
+from evdist.evclus.rows.protocol import Masses, Starter
 from evdist.evclus.sampling import (
     Layout,
     draw_layout,
     random_dissimilarities,
     row_dissimilarities,
-    run_blocks,
 )
-from evdist.evclus.sweep import Block, assign_rows, project_rows
 from evdist.kernels.distances import transform
-from evdist.kernels.vector import aligned_zeros
 
-__all__ = ["QUANTILES", "Landmarks", "choose_d0", "fit_landmarks", "place", "positive_quantile"]
+__all__ = ["QUANTILES", "choose_d0", "fit_landmarks", "place", "positive_quantile"]
 
 #: d0 = "auto" tries these quantiles of the dissimilarities.
 QUANTILES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -44,18 +42,6 @@ TIE = 0.05
 #: Every start gets this far; the best of them is then run to the end.
 TRIAL_STOP = Stop(tol=1e-4, max_iter=60)
 TRIAL_STARTS = 4
-_BLOCK = 16_384
-
-
-@dataclass(frozen=True)
-class Landmarks:
-    """Objects with known masses, against which others are placed."""
-
-    source: Source
-    objects: NDArray[np.uint32]
-    mass: NDArray[np.float32]
-    focal_sets: FocalSets
-    d0: float
 
 
 def random_masses(n: int, f: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -86,13 +72,14 @@ def seeded_masses(
     return mass
 
 
-def criterion(mass: NDArray, objective: float, delta: NDArray, focal_sets: FocalSets) -> float:
+def criterion(mass: NDArray, objective: float, spread: float, focal_sets: FocalSets) -> float:
     """N* + J / var(delta): nonspecificity plus the share of delta that is not explained.
+
+    `spread` is the variance of delta.
 
     Too small a d0 makes everyone an outlier (N* near one), too large a one explains nothing when
     clusters are many. Each term alone fails on some data.
     """
-    spread = float(np.var(delta))
     bits = np.log2(max(focal_sets.n_clusters, 2))
     n_star = float(nonspecificity(mass.astype(float), focal_sets).mean() / bits)
     return n_star + (objective / spread if spread > 0 else 0.0)
@@ -132,32 +119,25 @@ class _Trial:
         transform(self.pairs.delta, d0, delta)
         return Problem(focal_sets, replace(self.pairs, delta=delta), Plan.of(self.layout.bounds))
 
-    @property
-    def scale(self) -> float:
-        return 2.0 / float(self.pairs.degree.sum())
+    def spread(self, problem: Problem) -> float:
+        """Variance of the transformed dissimilarities of kept pairs."""
+        k, delta = self.layout.graph.k, problem.pairs.block(0, problem.n).delta
+        return float(np.var(delta.reshape(-1, k)[np.arange(k) < self.pairs.degree[:, None]]))
 
-    def kept(self, values: NDArray) -> NDArray:
-        """Entries of kept pairs only, without the unused places."""
-        k = self.layout.graph.k
-        return values.reshape(-1, k)[np.arange(k) < self.pairs.degree[:, None]]
+    def solve(
+        self, rows: Starter, problems: Sequence[Problem], starts: Sequence[NDArray], stop: Stop
+    ) -> list[Solution[NDArray[np.float32]]]:
+        """Each problem from its start (by object)."""
+        laid_out = [mass[self.layout.order] for mass in starts]
+        return rows.solve(self.layout.graph, problems, laid_out, stop)
 
-    def best(
-        self, problem: Problem, starts: Sequence[NDArray], stop: Stop, n_threads: int
-    ) -> tuple[Solution, NDArray]:
-        """The best of several starts (by object), each on a thread of its own, and its start."""
 
-        def run(mass: NDArray) -> Solution:
-            with LocalExecutor(problem, mass[self.layout.order]) as executor:
-                return minimise(executor, self.scale, stop)
-
-        with ThreadPoolExecutor(n_threads) as pool:
-            found = list(pool.map(run, starts))
-        best = min(range(len(found)), key=lambda i: found[i].objective)
-        return found[best], starts[best]
+def _best(found: Sequence[Solution]) -> int:
+    return min(range(len(found)), key=lambda i: found[i].objective)
 
 
 def choose_d0(
-    source: Source, n_clusters: int, *, k: int, seed: int, n_threads: int
+    source: Source, n_clusters: int, *, k: int, seed: int, rows: Starter
 ) -> tuple[float, list[tuple[float, float]]]:
     """The smallest quantile of the dissimilarities whose criterion is all but the best.
 
@@ -168,16 +148,20 @@ def choose_d0(
     trial = _Trial.of(source, k, seed)
     starts = draw_starts(source, focal_sets, TRIAL_STARTS, seed, "auto")
     known = random_dissimilarities(source, seed)
+    tried = [positive_quantile(known, q) for q in QUANTILES]
+    problems = [trial.problem(d0, focal_sets) for d0 in tried]
+    found = trial.solve(
+        rows, [p for p in problems for _ in starts], starts * len(problems), TRIAL_STOP
+    )
     curve = []
-    for q in QUANTILES:
-        d0 = positive_quantile(known, q)
-        problem = trial.problem(d0, focal_sets)
-        found, _ = trial.best(problem, starts, TRIAL_STOP, n_threads)
-        delta = trial.kept(problem.pairs.delta)  # type: ignore[attr-defined]
-        curve.append((q, criterion(found.mass, found.objective, delta, focal_sets)))
+    for i, (q, problem) in enumerate(zip(QUANTILES, problems, strict=True)):
+        some = found[i * len(starts) : (i + 1) * len(starts)]
+        best = some[_best(some)]
+        value = criterion(best.value, best.objective, trial.spread(problem), focal_sets)
+        curve.append((q, value))
     least = min(value for _, value in curve)
-    q = next(q for q, value in curve if value <= least + TIE)
-    return positive_quantile(known, q), curve
+    chosen = next(i for i, (_, value) in enumerate(curve) if value <= least + TIE)
+    return tried[chosen], curve
 
 
 def positive_quantile(D: NDArray, q: float) -> float:
@@ -204,7 +188,7 @@ def fit_landmarks(
     init: str,
     stop: Stop,
     seed: int,
-    n_threads: int,
+    rows: Starter,
 ) -> Landmarks:
     """Solve EVCLUS on some objects from several starts and keep the best.
 
@@ -214,53 +198,31 @@ def fit_landmarks(
     trial = _Trial.of(chosen, k, seed)
     problem = trial.problem(d0, focal_sets)
     starts = draw_starts(chosen, focal_sets, n_starts, seed, init)
-    best, start = trial.best(problem, starts, TRIAL_STOP, n_threads)
+    found = trial.solve(rows, [problem] * n_starts, starts, TRIAL_STOP)
+    best = _best(found)
     if chosen is source:
         # All objects are landmarks: the fit itself will go the way from the best start.
-        return Landmarks(source, objects, start, focal_sets, d0)
-    with LocalExecutor(problem, best.mass) as executor:
-        solution = minimise(executor, trial.scale, stop)
-    mass = np.empty_like(solution.mass)
-    mass[trial.layout.order] = solution.mass
+        return Landmarks(source, objects, starts[best], focal_sets, d0)
+    (solution,) = rows.solve(trial.layout.graph, [problem], [found[best].value], stop)
+    mass = np.empty_like(solution.value)
+    mass[trial.layout.order] = solution.value
     return Landmarks(chosen, objects, mass, focal_sets, d0)
 
 
 def place(
     landmarks: Landmarks,
-    dissimilarities: Callable[[int, int, NDArray[np.uint32]], NDArray[np.float32]],
-    n: int,
+    objects: Source | NDArray,
     *,
     k: int,
     seed: int,
+    rows: Starter,
     spread: bool = True,
-    n_threads: int = 1,
-) -> NDArray[np.float32]:
-    """Masses of n objects, each the minimiser of its own program against k landmarks.
+) -> Masses:
+    """Masses of objects, each the minimiser of its own program against k landmarks.
 
-    `dissimilarities(lo, hi, landmark)` gives those of objects lo..hi-1 to landmarks (rows, k).
-    With `spread` each object meets landmarks of its own; without, all meet the same, so that what
-    an object gets does not depend on its place among the others.
+    `objects` are all those of the landmarks' source, or new ones; `spread` is that of `Placing`.
     """
-    L, f = landmarks.mass.shape
-    P = conflict_projection(landmarks.focal_sets)
-    table = aligned_zeros(L, P.shape[2])
-    project_rows(landmarks.mass.copy(), P, table, 0, L)
-    k = min(k, L)
-    # Object i meets landmarks i + shift: k streams through a table that is in random order.
-    shifts = np.sort(np.random.default_rng([seed, 11, L]).choice(L, k, replace=False))
-    mass = np.empty((n, f), np.float32)
-
-    def fill(lo: int) -> None:
-        hi = min(lo + _BLOCK, n)
-        start = np.arange(lo, hi)[:, None] if spread else np.zeros((hi - lo, 1), np.int64)
-        landmark = ((start + shifts) % L).astype(np.uint32)
-        D = dissimilarities(lo, hi, landmark)
-        delta = np.empty(D.size, np.float32)
-        transform(D.ravel(), landmarks.d0, delta)
-        rows = hi - lo
-        first = np.arange(rows, dtype=np.int64) * k
-        block = Block(lo, first, np.full(rows, k), landmark.ravel(), delta)
-        assign_rows(mass, table, block, lo, hi)
-
-    run_blocks(fill, range(0, n, _BLOCK), n_threads)
-    return mass
+    L = len(landmarks.mass)
+    draw = np.random.default_rng([seed, 11, L])
+    shifts = np.sort(draw.choice(L, min(k, L), replace=False))
+    return rows.assign(Placing(landmarks, objects, shifts, spread))

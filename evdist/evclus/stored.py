@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource, CallableSource, MatrixSource, Source
 from evdist.evclus.kept import SomePairs
-from evdist.evclus.start import Landmarks
+from evdist.evclus.landmarks import Landmarks
 from evdist.kernels.distances import METRICS, Metric
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, as_written

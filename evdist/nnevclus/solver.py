@@ -18,6 +18,7 @@ from torch import nn
 
 from evdist.belief import FocalSets
 from evdist.data.sources import Source
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import random_dissimilarities
 from evdist.evclus.solver import MIN_TRIAL, TRIAL_PER_CLUSTER
 from evdist.evclus.start import choose_d0, positive_quantile
@@ -65,7 +66,7 @@ def pick_d0(
         some = np.sort(rng.choice(source.n, count, replace=False)).astype(np.uint32)
         source = source.subset(some)
     k = min(_TRIAL_K, source.n - 1)
-    return choose_d0(source, n_clusters, k=k, seed=seed, n_threads=n_threads)
+    return choose_d0(source, n_clusters, k=k, seed=seed, rows=NumbaRows(n_threads))
 
 
 def starts(

@@ -22,12 +22,14 @@ from evdist import EVCLUS
 from evdist.constraints import random_links
 from evdist.engine import cluster as cluster_module
 from evdist.engine import plan as plan_module
-from evdist.engine.cluster import ClusterExecutor, _shares
+from evdist.engine.cluster import ClusterExecutor, _pieces_of_workers
 from evdist.engine.progress import Progress
-from evdist.engine.shares import _HELD
+from evdist.engine.worker_state import STATES
 from evdist.engine.workers import run_on_workers, smallest_worker, wait_for_workers
-from evdist.evclus import memory
 from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import Problem
+from evdist.evclus.rows.numba import NumbaRows
+from evdist.evclus.sites import _SharedProblem
 
 pytestmark = pytest.mark.process
 
@@ -102,8 +104,12 @@ class KillWorker:
             self.killed.append(pid)
 
 
+def shared(problem: Problem) -> _SharedProblem:
+    return _SharedProblem(problem, NumbaRows())
+
+
 def held_fits() -> int:
-    return len(_HELD)
+    return len(STATES)
 
 
 # ---------------------------------------------------------------------- the same bits
@@ -144,8 +150,8 @@ def test_more_workers_than_pieces_are_no_difficulty(client, monkeypatch):
 
 def test_executors_agree_sweep_by_sweep(client):
     problem, mass = make_problem(500, weighted=True, n_links=30)
-    there = ClusterExecutor(client, problem, mass, restore_every=2)
-    with LocalExecutor(problem, mass) as here:
+    there = ClusterExecutor(client, shared(problem), mass, restore_every=2)
+    with NumbaRows().executor(problem, mass) as here:
         for _ in range(3):
             assert there.objective() == here.objective()
             assert there.sweep() == here.sweep()
@@ -155,48 +161,48 @@ def test_executors_agree_sweep_by_sweep(client):
 
 def test_a_sweep_that_is_begun_ahead_is_the_sweep_that_follows(client):
     problem, mass = make_problem(500, n_links=30)
-    there = ClusterExecutor(client, problem, mass, restore_every=100)
-    with LocalExecutor(problem, mass) as here:
-        rest = _sweeps_ahead(there, here)
+    there = ClusterExecutor(client, shared(problem), mass, restore_every=100)
+    with NumbaRows().executor(problem, mass) as here:
+        skip = _sweeps_ahead(there, here)
         for ask in (there.masses, there.objective):
             with pytest.raises(RuntimeError, match="in the next sweep: wait for it"):
                 ask()
-        assert there.sweep(rest) == here.sweep(rest)
+        assert there.sweep(skip) == here.sweep(skip)
         np.testing.assert_array_equal(there.masses(), here.masses())
     there.close()
 
 
 def _sweeps_ahead(there: ClusterExecutor, here: LocalExecutor) -> float:
-    """Five sweeps, the next one always begun; its rest."""
-    then = partial(operator.mul, -1e-3)  # rows rest that bring less than this share of the whole
-    rest = 0.0
+    """Five sweeps, the next one always begun; its `skip_below`."""
+    following = partial(operator.mul, -1e-3)  # rows that bring less than this share of the whole
+    skip = 0.0
     for _ in range(5):
-        fall = here.sweep(rest)
-        assert there.sweep(rest, then) == fall
-        rest = then(fall)
-    return rest
+        change = here.sweep(skip)
+        assert there.sweep(skip, following) == change
+        skip = following(change)
+    return skip
 
 
-def test_what_many_workers_send_is_bundled(tmp_path, monkeypatch):
+def test_what_many_workers_send_is_joined(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_module, "_FAN_IN", 2)
     problem, mass = make_problem(500)
     with (
         started(3, tmp_path) as cluster,
         Client(cluster, set_as_default=False) as client,
-        LocalExecutor(problem, mass) as here,
+        NumbaRows().executor(problem, mass) as here,
     ):
-        there = ClusterExecutor(client, problem, mass, restore_every=100)
-        rest = _sweeps_ahead(there, here)
+        there = ClusterExecutor(client, shared(problem), mass, restore_every=100)
+        skip = _sweeps_ahead(there, here)
         assert len(there._patches) == 2
-        assert there.sweep(rest) == here.sweep(rest)
+        assert there.sweep(skip) == here.sweep(skip)
         np.testing.assert_array_equal(there.masses(), here.masses())
         there.close()
 
 
 def test_no_sweep_is_begun_before_a_restore_point_is_taken(client):
     problem, mass = make_problem(200)
-    there = ClusterExecutor(client, problem, mass, restore_every=4)
-    with LocalExecutor(problem, mass) as here:
+    there = ClusterExecutor(client, shared(problem), mass, restore_every=4)
+    with NumbaRows().executor(problem, mass) as here:
         for sweep in range(1, 9):
             assert there.sweep(0.0, partial(operator.mul, 0.0)) == here.sweep(0.0)
             assert bool(there._ahead) == (sweep % 4 != 0)
@@ -205,7 +211,7 @@ def test_no_sweep_is_begun_before_a_restore_point_is_taken(client):
 
 def test_only_rows_that_moved_are_sent(client):
     problem, mass = make_problem(500)
-    there = ClusterExecutor(client, problem, mass)
+    there = ClusterExecutor(client, shared(problem), mass)
     last = [row for _, rows in problem.plan.rows(len(problem.plan.steps) - 1) for row in rows]
 
     def sent() -> list[int]:
@@ -223,11 +229,11 @@ def test_only_rows_that_moved_are_sent(client):
 
 def test_a_worker_that_joins_gets_a_share_at_the_next_restore_point(client):
     problem, mass = make_problem(500)
-    there = ClusterExecutor(client, problem, mass, restore_every=4)
+    there = ClusterExecutor(client, shared(problem), mass, restore_every=4)
     client.cluster.scale(3)
     wait_for_workers(client, 3)
     try:
-        with LocalExecutor(problem, mass) as here:
+        with NumbaRows().executor(problem, mass) as here:
             shares = []
             for _ in range(6):
                 assert there.sweep() == here.sweep()
@@ -251,8 +257,8 @@ def test_a_killed_worker_changes_no_bit(client, X):
 
 def test_a_worker_that_is_killed_before_its_sums_are_fetched_changes_no_bit(client):
     problem, mass = make_problem(500)
-    there = ClusterExecutor(client, problem, mass)
-    with LocalExecutor(problem, mass) as here:
+    there = ClusterExecutor(client, shared(problem), mass)
+    with NumbaRows().executor(problem, mass) as here:
         assert there.sweep(0.0, partial(operator.mul, 0.0)) == here.sweep()
         wait(there._ahead)
         address, pid = min(client.run(os.getpid).items())
@@ -317,7 +323,7 @@ def test_workers_that_do_not_come_are_told_of(client):
 
 def test_a_worker_without_the_memory_is_known_before(client, X, monkeypatch):
     assert smallest_worker(client) == (2, 2 * 2**30)
-    monkeypatch.setattr(memory, "smallest_worker", lambda client: (2, 1000))
+    monkeypatch.setattr("evdist.engine.memory.smallest_worker", lambda client: (2, 1000))
     with pytest.raises(MemoryError, match=r"free on the smallest worker. Lower n_dissimilarities"):
         model().fit(X, client=client)
 
@@ -331,7 +337,7 @@ def test_a_cluster_is_not_a_client(client, X):
 def test_work_is_shared_in_proportion_to_threads():
     problem, _ = make_problem(4000)
     for threads in ([1, 1], [1, 3], [2, 1, 5], [1] * 40):
-        shares = _shares(problem, threads)
+        shares = _pieces_of_workers(problem, threads)
         assert sorted(chain.from_iterable(shares)) == list(range(len(problem.plan.pieces)))
         for step in problem.plan.steps:
             pieces = {q for q, _ in step}

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evdist.belief import FocalSets
-from evdist.evclus.problem import PIECE_ROWS, MemoryPairs, Plan, conflict_projection
+from evdist.engine.plan import PIECE_ROWS
+from evdist.evclus.problem import MemoryPairs, Plan, conflict_projection
 
 
 @st.composite

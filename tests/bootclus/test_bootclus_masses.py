@@ -16,8 +16,8 @@ from evdist.bootclus.solver import (
     interval_focal_sets,
 )
 from evdist.evclus.irqp import Stop, minimise
-from evdist.evclus.local import LocalExecutor
 from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.metrics import pairwise_belief, pairwise_plausibility
 from evdist.partition import CredalPartition
 
@@ -31,7 +31,7 @@ def solve(lower, upper, focal_sets, start, stop=EXACT):
         focal_sets, all_pairs(lower, upper), Plan.of(np.arange(n + 1)),
         projections=belief_projections(focal_sets),
     )  # fmt: skip
-    with LocalExecutor(problem, np.asarray(start, np.float32)) as executor:
+    with NumbaRows().executor(problem, np.asarray(start, np.float32)) as executor:
         solution = minimise(executor, 2.0 / (n * (n - 1)), stop)
     return np.concatenate([np.zeros((n, 1)), solution.mass], axis=1), solution
 

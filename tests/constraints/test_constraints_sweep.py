@@ -14,7 +14,7 @@ from evdist.constraints import random_links
 from evdist.evclus.late import late_rows
 from evdist.evclus.link_table import link_table
 from evdist.evclus.problem import Plan
-from evdist.evclus.sweep import Block, Links, block_objective
+from evdist.evclus.rows.sweep import Block, Links, block_objective
 from evdist.kernels.graph import PairGraph, draw_graph
 
 NONE = np.empty((0, 2), np.int64)

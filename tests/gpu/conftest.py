@@ -1,16 +1,35 @@
-"""The CUDA source, run on the CPU."""
+"""The CUDA source, run on the CPU; and EVCLUS on a torch device that every machine has."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 from gpu.host_kernels import COMPILER, host_modules
 
-from evdist.evclus.gpu.cuda_rows import CudaRows
+import evdist.evclus.estimator as estimator
+from evdist.evclus import solver, start
+from evdist.evclus.rows.cuda import CudaKernels
 
 
 @pytest.fixture(scope="session")
-def cuda_source(tmp_path_factory) -> CudaRows:
+def cuda_source(tmp_path_factory) -> CudaKernels:
     """The kernels of rows.cu, compiled for this CPU."""
     if COMPILER is None:
         pytest.skip("needs a C++ compiler to run the CUDA source on the CPU")
-    return CudaRows(host_modules(tmp_path_factory.mktemp("rows")))
+    return CudaKernels(host_modules(tmp_path_factory.mktemp("rows")))
+
+
+@pytest.fixture
+def on_torch(monkeypatch):
+    """EVCLUS with device="cuda" runs in torch on the CPU, with few landmarks."""
+    monkeypatch.setattr(
+        estimator,
+        "find_device",
+        lambda name, client=None: None if name == "cpu" else torch.device("cpu"),
+    )
+    monkeypatch.setattr(solver, "MIN_LANDMARKS", 120)
+    monkeypatch.setattr(solver, "LANDMARKS_PER_CLUSTER", 10)
+    monkeypatch.setattr(solver, "MIN_TRIAL", 60)
+    monkeypatch.setattr(solver, "TRIAL_PER_CLUSTER", 10)
+    monkeypatch.setattr(solver, "STARTS", 4)
+    monkeypatch.setattr(start, "QUANTILES", (0.1, 0.3, 0.9))

@@ -1,4 +1,4 @@
-"""Small problems for the rows of `evdist.evclus.gpu`, on any device, and what must hold of them."""
+"""Small problems for the kernels of a device, and what must hold of them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 import torch
 
 from evdist.belief import FocalSets
-from evdist.evclus.gpu.arrays import Graph, State, on_grid, tiles, untile
-from evdist.evclus.gpu.cuda_rows import Rows
-from evdist.evclus.gpu.data import DeviceMetric, sample, tiles_of
-from evdist.evclus.gpu.torch_rows import TorchRows
-from evdist.kernels.circulant import Circulant
+from evdist.evclus.rows.arrays import Graph, State, on_grid, tiles, untile
+from evdist.evclus.rows.attributes import sample, tiles_of
+from evdist.evclus.rows.cuda import Kernels
+from evdist.evclus.rows.torch import TorchKernels
+from evdist.kernels.distances import Metric
+from evdist.kernels.graph import PairGraph
 
 CPU = torch.device("cpu")
 
@@ -23,6 +24,15 @@ def blobs(n: int, c: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.nda
     X = np.zeros((n, d))
     X[:, :3] = centres[y][:, :d]
     return (X + rng.normal(size=(n, d))).astype(np.float32), y
+
+
+def ready(
+    X: np.ndarray, metric: str = "euclidean", device: torch.device = CPU
+) -> tuple[torch.Tensor, tuple[int, int]]:
+    """Rows of X, ready for the metric, in tiles; and what the kernels call the metric."""
+    known = Metric.of(X, metric)
+    sums, end, d = known.code
+    return tiles_of(known.table(X)[:, :d], device), (sums, end)
 
 
 def make_state(
@@ -43,11 +53,9 @@ def make_state(
     mass on the empty set.
     """
     rng = np.random.default_rng(seed)
-    X = torch.as_tensor(blobs(n, sets.n_clusters, seed=seed)[0], device=device)
-    graph = Graph.of(Circulant.draw(n, k, rng), device)
-    metric = DeviceMetric.of(X, "euclidean")
-    data = tiles_of(X, metric, torch.arange(n, device=device))
-    delta = sample(TorchRows(), data, graph, metric.code, 6.0, dtype)
+    graph = Graph.of(PairGraph.draw(n, k, rng), device)
+    data, code = ready(blobs(n, sets.n_clusters, seed=seed)[0], device=device)
+    delta = sample(TorchKernels(), data, graph, code, 6.0, dtype)
     projections = sets.C
     if intervals:
         delta = torch.cat([(0.9 - delta).clamp(min=0), delta])  # P^l, and 1 - P^u
@@ -65,14 +73,14 @@ def make_state(
 
 
 def copy_of(state: State) -> State:
-    """The same problem, to be swept by somebody else."""
+    """The same problem, to be swept by other kernels."""
     return State(
         state.graph, state.mass.clone(), state.table.clone(), state.delta, state.change.clone(),
         state.projections, state.weight, None if state.extra is None else state.extra.clone(),
     )  # fmt: skip
 
 
-def one_sweep(rows: Rows, state: State) -> torch.Tensor:
+def one_sweep(rows: Kernels, state: State) -> torch.Tensor:
     for colour in range(len(state.graph.colours)):
         rows.update(state, colour)
     return state.change.sum(1, dtype=torch.float64)

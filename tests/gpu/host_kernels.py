@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-import evdist.evclus.gpu.nvrtc as nvrtc
+import evdist.evclus.rows.nvrtc as nvrtc
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 SOURCE = Path(nvrtc.__file__).with_name("rows.cu")
@@ -33,7 +33,7 @@ extern "C" void set_thread(int x, int y) { blockIdx = {x, y}; }
 
 
 class HostModule:
-    """Stands where `evdist.evclus.gpu.nvrtc.Module` stands, on a CPU."""
+    """Stands where `evdist.evclus.rows.nvrtc.Module` stands, on a CPU."""
 
     def __init__(self, macros: tuple[str, ...], folder: Path):
         name = "rows_" + "_".join(macros).replace("=", "")

@@ -1,4 +1,4 @@
-"""What a bare GPU machine runs: NumPy and torch are all it has."""
+"""The training of NN-EVCLUS runs on a machine that has NumPy and torch alone."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ for name in ("numba", "llvmlite", "dask", "distributed", "zarr", "sklearn", "sci
 
 
 @pytest.mark.process
-def test_intervals_and_the_training_of_nnevclus():
+def test_the_training_of_nnevclus():
     code = f"""
 {BARE}
 import numpy as np
 import torch
 from evdist.belief import FocalSets
-from evdist.evclus.gpu.intervals import interval_targets
-from evdist.kernels.circulant import Circulant
 from evdist.nnevclus.network import Network, layers
 from evdist.nnevclus.epochs import (
     Alone, Lesson, Schedule, Trainer, TrainState, train, weights_of
@@ -32,11 +30,6 @@ from evdist.nnevclus.rows import Weights
 from evdist.nnevclus.shards import Products, Shard
 
 cpu = torch.device("cpu")
-graph = Circulant.draw(40, 6, np.random.default_rng(0))
-post = torch.rand(40, 2, 5)
-found = interval_targets(graph, lambda at: post[at], (2, 5), (0, 0.2, 3, 0.8), device=cpu)
-assert found.shape == (12, 40)
-
 x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
 x[:20] += 9
 network = Network(layers((2, 5)), 5, 4, False)
@@ -47,13 +40,3 @@ state = train(trainer, TrainState(weights_of(network)), 9)
 assert state.history[-1] < state.history[0]
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.process
-def test_the_tests_that_need_a_gpu_are_importable_there(root):
-    code = f"""
-{BARE}
-sys.path[:0] = ["tests", "."]
-import gpu.test_gpu_cuda, gpu.test_gpu_cuda_intervals, gpu.test_gpu_cuda_nn
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)

@@ -10,8 +10,9 @@ import torch
 from bootclus.bootclus_cases import three_gaussians
 
 import evdist.bootclus.device as device_solver
+import evdist.bootclus.device_intervals as device_intervals
 import evdist.bootclus.estimator as estimator
-import evdist.evclus.gpu.intervals as device_intervals
+import evdist.evclus.rows.device_state as device_state
 from evdist import Bootclus
 from evdist.bootclus.intervals import IntervalPairs, draw_band, some_intervals
 from evdist.bootclus.replicates import GaussianReplicates, bootstrap_gaussian
@@ -29,8 +30,8 @@ def on_torch(monkeypatch):
 @pytest.fixture
 def on_cuda_source(on_torch, cuda_source, monkeypatch):
     """device="cuda" is the CUDA source, thread after thread on the CPU."""
-    monkeypatch.setattr(device_solver, "rows_on", lambda device, f: cuda_source)
-    monkeypatch.setattr(device_intervals, "rows_on", lambda device, f: cuda_source)
+    monkeypatch.setattr(device_state, "kernels_on", lambda device, f: cuda_source)
+    monkeypatch.setattr(device_intervals, "kernels_on", lambda device, f: cuda_source)
 
 
 @pytest.fixture(scope="module")
@@ -161,5 +162,7 @@ class TestBeforeItStarts:
             lambda device: type("GPU", (), {"multi_processor_count": 132}),
         )  # fmt: skip
         device_solver.check_memory_on(gpu, (10**6, 4), 100, 100, 3)
-        with pytest.raises(MemoryError, match=r"needs about 1\d\.\d GB on the GPU .* 4\.0 GB are"):
+        with pytest.raises(
+            MemoryError, match=r"needs about 1\d\.\d GB \(.* 4\.0 GB are free on the GPU"
+        ):
             device_solver.check_memory_on(gpu, (10**7, 4), 100, 100, 3)

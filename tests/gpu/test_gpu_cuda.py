@@ -1,19 +1,28 @@
-"""The kernels on a GPU. Needs NumPy, torch and pytest alone, so that a bare machine can run it."""
+"""The kernels and the estimator on a GPU."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from gpu.gpu_cases import assert_on_grid, blobs, copy_of, kkt_residuals, make_state, one_sweep
+from gpu.gpu_cases import (
+    assert_on_grid,
+    blobs,
+    copy_of,
+    kkt_residuals,
+    make_state,
+    one_sweep,
+    ready,
+)
 
+from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.evclus.gpu.arrays import Graph, Partners
-from evdist.evclus.gpu.cuda_rows import rows_on
-from evdist.evclus.gpu.data import CODES, DeviceMetric, sample, tiles_of
-from evdist.evclus.gpu.fit import fit_on_device, labels_of, predict_on_device
-from evdist.evclus.gpu.torch_rows import TorchRows
-from evdist.kernels.circulant import Circulant
+from evdist.evclus.rows.arrays import Graph, Partners
+from evdist.evclus.rows.attributes import sample
+from evdist.evclus.rows.cuda import kernels_on
+from evdist.evclus.rows.torch import TorchKernels
+from evdist.kernels.distances import METRICS
+from evdist.kernels.graph import PairGraph
 
 pytestmark = [
     pytest.mark.gpu,
@@ -35,28 +44,28 @@ SETS = {
 @pytest.mark.parametrize("name", SETS)
 def test_sweeps_against_torch(name, weighted, dtype):
     sets = SETS[name]
-    rows = rows_on(GPU, len(sets))
+    rows = kernels_on(GPU, len(sets))
     state = make_state(sets, n=5003, k=40, weighted=weighted, dtype=dtype, device=GPU)
     other = copy_of(state)
     rows.update(state, 0)
-    TorchRows().update(other, 0)
+    TorchKernels().update(other, 0)
     torch.testing.assert_close(state.change, other.change, rtol=1e-4, atol=5e-5)
     for _ in range(3):
-        change, expected = one_sweep(rows, state), one_sweep(TorchRows(), other)
+        change, expected = one_sweep(rows, state), one_sweep(TorchKernels(), other)
         assert float(change) == pytest.approx(float(expected), rel=1e-2)
     assert_on_grid(state)
     objective = float(rows.objective(state))
-    assert objective == pytest.approx(float(TorchRows().objective(state)), rel=1e-12)
-    assert objective == pytest.approx(float(TorchRows().objective(other)), rel=1e-2)
+    assert objective == pytest.approx(float(TorchKernels().objective(state)), rel=1e-12)
+    assert objective == pytest.approx(float(TorchKernels().objective(other)), rel=1e-2)
 
 
 def test_the_objective_never_rises_in_float64():
     state = make_state(FocalSets.simple(5), n=20_001, k=60, device=GPU)
-    rows = rows_on(GPU, state.f)
-    before = float(TorchRows().objective(state))
+    rows = kernels_on(GPU, state.f)
+    before = float(TorchKernels().objective(state))
     for _ in range(40):
         change = float(one_sweep(rows, state))
-        after = float(TorchRows().objective(state))
+        after = float(TorchKernels().objective(state))
         assert after <= before
         assert after - before == pytest.approx(2 * change, rel=1e-3, abs=1e-6 * after)
         before = after
@@ -68,48 +77,44 @@ def test_chosen_places_links_and_several_problems():
     state.extra = torch.randn(63, state.f, 32, device=GPU)
     other = copy_of(state)
     places = torch.arange(1, 400, 3, device=GPU, dtype=torch.int32)
-    rows_on(GPU, state.f).update(state, 2, places)
-    TorchRows().update(other, 2, places)
+    kernels_on(GPU, state.f).update(state, 2, places)
+    TorchKernels().update(other, 2, places)
     assert float((state.mass - other.mass).abs().max()) < 1e-3
     torch.testing.assert_close(state.change, other.change, rtol=1e-4, atol=5e-5)
 
 
-@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("name", METRICS)
 def test_distances_against_torch(name):
-    X = torch.as_tensor(blobs(3001, 4, d=13)[0], device=GPU)
-    metric = DeviceMetric.of(X.round() if name == "hamming" else X, name)
-    data = tiles_of(X, metric, torch.randperm(3001, device=GPU))
-    graph = Graph.of(Circulant.draw(3001, 31, np.random.default_rng(0)), GPU)
+    X = blobs(3001, 4, d=13)[0]
+    data, code = ready(X.round() if name == "hamming" else X, name, GPU)
+    graph = Graph.of(PairGraph.draw(3001, 31, np.random.default_rng(0)), GPU)
     for d0 in (None, 2.0):
-        D, right = (sample(rows, data, graph, metric.code, d0, torch.float32)
-                    for rows in (rows_on(GPU, 2), TorchRows()))  # fmt: skip
+        D, right = (sample(kernels, data, graph, code, d0, torch.float32)
+                    for kernels in (kernels_on(GPU, 2), TorchKernels()))  # fmt: skip
         torch.testing.assert_close(D, right, rtol=2e-6, atol=2e-6)
 
 
 def test_both_sides_of_a_pair_agree_in_every_bit():
-    X = torch.as_tensor(blobs(640, 3)[0], device=GPU)
-    metric = DeviceMetric.of(X, "euclidean")
-    data = tiles_of(X, metric, torch.arange(640, device=GPU))
+    data, code = ready(blobs(640, 3)[0], device=GPU)
     D = torch.empty(640, 640, device=GPU)
-    rows_on(GPU, 2).distances(
-        data, data, D, Partners.landmarks(np.arange(640), 640, GPU), metric.code, 0.3,
+    kernels_on(GPU, 2).distances(
+        data, data, D, Partners.landmarks(np.arange(640), 640, GPU), code, 0.3,
         lo=0, first=0, rows=640, place=0, spread=0,
     )  # fmt: skip
     assert torch.equal(D, D.T)
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_a_fit_has_the_same_bits_every_time(half):
+@pytest.mark.parametrize("d0", ["auto", "q0.5"])
+def test_a_fit_has_the_same_bits_every_time(d0):
     X, y = blobs(100_003, 8)
-    X = torch.as_tensor(X, device=GPU)
-    first, second = (fit_on_device(X, 8, half=half, seed=1) for _ in range(2))
-    assert torch.equal(first.mass, second.mass)
-    assert first.history == second.history
-    assert first.converged
-    assert all(b <= a for a, b in zip(first.history, first.history[1:], strict=False))
-    labels = labels_of(first.mass, first.focal_sets).cpu().numpy()
-    assert _purity(labels, y) > 0.999
-    assert _purity(labels_of(predict_on_device(first, X), first.focal_sets).cpu().numpy(), y) > 0.99
+    first, second = (EVCLUS(8, d0=d0, random_state=1, device="cuda").fit(X) for _ in range(2))
+    np.testing.assert_array_equal(first.credal_partition_.mass, second.credal_partition_.mass)
+    assert first.history_ == second.history_
+    assert first.converged_
+    assert all(b <= a for a, b in zip(first.history_, first.history_[1:], strict=False))
+    if d0 == "auto":
+        assert _purity(first.labels_, y) > 0.999
+        assert _purity(first.predict(X), y) > 0.99
 
 
 def _purity(labels: np.ndarray, y: np.ndarray) -> float:
@@ -118,24 +123,10 @@ def _purity(labels: np.ndarray, y: np.ndarray) -> float:
     return table.max(axis=1).sum() / len(y)
 
 
-def test_data_in_the_memory_of_the_host_give_the_same_bits():
-    X, _ = blobs(30_000, 4)
-    order = np.random.default_rng(0).permutation(30_000)
-    here = fit_on_device(X.astype(np.float64), 4, order=order, d0=8.0)
-    there = fit_on_device(torch.as_tensor(X.astype(np.float64), device=GPU), 4, order=order, d0=8.0)
-    assert (here.mass - there.mass).abs().max() < 1e-3
-    assert here.objective == pytest.approx(there.objective, rel=1e-6)
-
-
-def test_same_optimum_as_torch_on_the_cpu():
+def test_same_optimum_as_on_the_cpu():
     X, _ = blobs(2_000, 3)
-    start = np.random.default_rng(0).dirichlet(np.ones(5), 2_000).astype(np.float32)
-    order = np.random.default_rng(1).permutation(2_000)
-    fits = [
-        fit_on_device(X, 3, n_dissimilarities=30, d0=8.0, init=torch.as_tensor(start), tol=1e-8,
-                      order=order, device=device)
-        for device in ("cuda", "cpu")
-    ]  # fmt: skip
-    assert fits[0].objective == pytest.approx(fits[1].objective, rel=1e-5)
-    labels = [labels_of(f.mass, f.focal_sets).cpu() for f in fits]
-    assert torch.equal(*labels)
+    start = np.random.default_rng(0).dirichlet(np.ones(5), 2_000)
+    given = {"n_dissimilarities": 30, "d0": 8.0, "init": start, "tol": 1e-8, "random_state": 0}
+    there, here = (EVCLUS(3, device=device, **given).fit(X) for device in ("cuda", "cpu"))
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
+    np.testing.assert_array_equal(there.labels_, here.labels_)

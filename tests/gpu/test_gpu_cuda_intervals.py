@@ -8,10 +8,10 @@ import torch
 from gpu.gpu_cases import assert_on_grid, copy_of, kkt_residuals, make_state, one_sweep
 
 from evdist.belief import FocalSets
-from evdist.evclus.gpu.cuda_rows import rows_on
-from evdist.evclus.gpu.intervals import gaussian_posteriors, interval_targets
-from evdist.evclus.gpu.torch_rows import TorchRows
-from evdist.kernels.circulant import Circulant
+from evdist.bootclus.device_intervals import gaussian_posteriors, interval_targets
+from evdist.evclus.rows.cuda import kernels_on
+from evdist.evclus.rows.torch import TorchKernels
+from evdist.kernels.graph import PairGraph
 
 pytestmark = [
     pytest.mark.gpu,
@@ -31,32 +31,32 @@ SETS = {
 def test_sweeps_against_torch(name):
     sets = SETS[name]
     state = make_state(sets, n=3003, k=40, intervals=True, device=GPU)
-    rows, other = rows_on(GPU, state.f), copy_of(state)
+    rows, other = kernels_on(GPU, state.f), copy_of(state)
     rows.update(state, 0)
-    TorchRows().update(other, 0)
+    TorchKernels().update(other, 0)
     torch.testing.assert_close(state.change, other.change, rtol=1e-4, atol=5e-5)
     for _ in range(3):
-        change, expected = one_sweep(rows, state), one_sweep(TorchRows(), other)
+        change, expected = one_sweep(rows, state), one_sweep(TorchKernels(), other)
         assert float(change) == pytest.approx(float(expected), rel=1e-2)
     assert_on_grid(state)
     objective = float(rows.objective(state))
-    assert objective == pytest.approx(float(TorchRows().objective(state)), rel=1e-12)
+    assert objective == pytest.approx(float(TorchKernels().objective(state)), rel=1e-12)
 
 
 def test_the_objective_never_rises_in_float64_and_ends_where_torch_ends():
     state = make_state(SETS["pairs, c=3"], n=2001, k=40, intervals=True, device=GPU)
-    rows, other, again = rows_on(GPU, state.f), copy_of(state), copy_of(state)
-    before = float(TorchRows().objective(state))
+    rows, other, again = kernels_on(GPU, state.f), copy_of(state), copy_of(state)
+    before = float(TorchKernels().objective(state))
     for _ in range(40):
         change = float(one_sweep(rows, state))
-        after = float(TorchRows().objective(state))
+        after = float(TorchKernels().objective(state))
         assert after <= before
         assert after - before == pytest.approx(2 * change, rel=1e-3, abs=1e-7 * after)
         before = after
-        one_sweep(TorchRows(), other)
+        one_sweep(TorchKernels(), other)
         one_sweep(rows, again)
     assert torch.equal(state.mass, again.mass)
-    assert after == pytest.approx(float(TorchRows().objective(other)), rel=1e-5)
+    assert after == pytest.approx(float(TorchKernels().objective(other)), rel=1e-5)
     assert kkt_residuals(state, len(state.graph.colours) - 1).max() < 1e-6
 
 
@@ -64,7 +64,7 @@ def test_the_objective_never_rises_in_float64_and_ends_where_torch_ends():
 def test_intervals_against_torch_on_the_cpu(c, B):
     n = 2003
     rng = np.random.default_rng(1)
-    graph = Circulant.band(n, 12, 30, rng)
+    graph = PairGraph.band(n, 12, 30, rng)
     post = rng.dirichlet(np.full(c, 0.1), (n, B)).transpose(0, 2, 1).astype("f")
     low, high = 0.05 * (B - 1), 0.95 * (B - 1)
     places = int(low), low - int(low), int(high), high - int(high)

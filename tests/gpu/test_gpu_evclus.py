@@ -8,26 +8,8 @@ import torch
 from gpu.gpu_cases import blobs
 from sklearn.metrics import adjusted_rand_score
 
-import evdist.evclus.device_start as device_start
-import evdist.evclus.estimator as estimator
-from evdist import EVCLUS
-from evdist.evclus.gpu import start
-
-
-@pytest.fixture
-def on_torch(monkeypatch):
-    """device="cuda" is torch on the CPU, with few landmarks."""
-    monkeypatch.setattr(
-        estimator,
-        "find_device",
-        lambda name, client=None: None if name == "cpu" else torch.device("cpu"),
-    )
-    monkeypatch.setattr(device_start, "MIN_LANDMARKS", 120)
-    monkeypatch.setattr(device_start, "LANDMARKS_PER_CLUSTER", 10)
-    monkeypatch.setattr(device_start, "MIN_TRIAL", 60)
-    monkeypatch.setattr(device_start, "TRIAL_PER_CLUSTER", 10)
-    monkeypatch.setattr(device_start, "STARTS", 4)
-    monkeypatch.setattr(start, "QUANTILES", (0.1, 0.3, 0.9))
+from evdist import EVCLUS, FocalSets
+from evdist.evclus.rows import numba as numba_rows
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +65,65 @@ class TestFit:
         there.set_params(device="cpu")
         np.testing.assert_array_equal(there.predict(X[:40]), expected)
 
+    @pytest.mark.parametrize(
+        ("d0", "metric"), [(8.0, "euclidean"), ("q0.5", "euclidean"), ("auto", "precomputed")]
+    )
+    def test_threads_neither_start_nor_place(self, on_torch, data, monkeypatch, d0, metric):
+        X, y = data
+        X = X if metric == "euclidean" else np.linalg.norm(X[:, None] - X, axis=2)
+        options = {"n_dissimilarities": 20, "d0": d0, "metric": metric, "random_state": 0}
+        here = EVCLUS(3, **options).fit(X)
+        for name in ("update_rows", "assign_rows", "block_objective"):
+            monkeypatch.setattr(numba_rows, name, None)
+        there = EVCLUS(3, device="cuda", **options).fit(X)
+        assert there.d0_ == here.d0_
+        assert there.objective_ == pytest.approx(here.objective_, rel=1e-2)
+        assert adjusted_rand_score(y, there.predict(X)) > 0.98
+
+    def test_same_seed_same_bits(self, on_torch, data):
+        first, second = (models(data[0])[1] for _ in range(2))
+        np.testing.assert_array_equal(first.credal_partition_.mass, second.credal_partition_.mass)
+        assert first.history_ == second.history_
+        assert (np.diff(first.history_) <= 0).all()
+        # Each object is predicted by itself.
+        alone = first.predict_mass(data[0][7:8])
+        np.testing.assert_array_equal(alone, first.predict_mass(data[0][:20])[7:8])
+
+    @pytest.mark.parametrize("init", ["random", "k-means++"])
+    def test_other_starts(self, on_torch, data, init):
+        _, there = models(data[0], init=init, d0="q0.3")
+        assert adjusted_rand_score(data[1], there.labels_) == 1
+
+    def test_all_objects_are_landmarks_when_they_are_few(self, on_torch):
+        X, y = blobs(90, 3)
+        _, there = models(X)
+        assert adjusted_rand_score(y, there.labels_) == 1
+
+    def test_equal_weights_change_nothing(self, on_torch, data):
+        plain, weighted = (
+            models(data[0], {"sample_weight": w})[1] for w in (None, np.full(301, 3.0))
+        )
+        assert weighted.objective_ == pytest.approx(plain.objective_, rel=1e-12)
+
+    def test_more_focal_sets_than_a_thread_can_hold(self, on_torch, data):
+        _, more = models(data[0])
+        _, found = models(data[0], focal_sets=FocalSets.full(3), init="random")
+        assert found.credal_partition_.mass.shape == (301, 8)
+        assert found.objective_ < more.objective_ * 1.01
+
+    def test_equal_objects_are_refused(self, on_torch):
+        with pytest.raises(ValueError, match="All dissimilarities are zero"):
+            models(np.ones((50, 2), np.float32), d0="auto")[1]
+
     def test_selected_pairs(self, on_torch, data):
         here, there = models(data[0], focal_sets="select", tol=1e-7)
         assert there.credal_partition_.focal_sets == here.credal_partition_.focal_sets
         assert there.objective_ == pytest.approx(here.objective_, rel=2e-2)
 
     def test_goes_on_from_a_checkpoint(self, on_torch, data, tmp_path):
-        parameters = {"n_dissimilarities": 20, "d0": 8.0, "random_state": 0, "device": "cuda"}
+        # The sweeps over landmarks end with max_iter too, so that another start would be found.
+        parameters = {"n_dissimilarities": 20, "d0": 8.0, "init": "random", "random_state": 0,
+                      "device": "cuda"}  # fmt: skip
         whole = EVCLUS(3, **parameters).fit(data[0])
         with pytest.warns(UserWarning, match="did not converge"):
             EVCLUS(3, checkpoint=tmp_path, checkpoint_every=4, max_iter=8, **parameters).fit(

@@ -8,10 +8,10 @@ import torch
 from gpu.gpu_cases import CPU, assert_on_grid, copy_of, kkt_residuals, make_state, one_sweep
 
 from evdist.belief import FocalSets
+from evdist.bootclus.device_intervals import interval_targets
 from evdist.bootclus.interval_kernel import interval_rows, mark_live, ranks
-from evdist.evclus.gpu.arrays import untile
-from evdist.evclus.gpu.intervals import interval_targets
-from evdist.evclus.gpu.torch_rows import TorchRows
+from evdist.evclus.rows.arrays import untile
+from evdist.evclus.rows.torch import TorchKernels
 from evdist.kernels.graph import draw_graph
 
 SETS = {
@@ -38,31 +38,31 @@ class TestTwoResiduals:
                     j = int(at[h, i])
                     lower, upper = state.delta[0, h, lo + i], 1 - state.delta[0, 10 + h, lo + i]
                     total += (bel[lo + i, j] - lower) ** 2 + (pl[lo + i, j] - upper) ** 2
-        assert float(TorchRows().objective(state)) == pytest.approx(float(total), rel=1e-6)
+        assert float(TorchKernels().objective(state)) == pytest.approx(float(total), rel=1e-6)
 
     @pytest.mark.parametrize("name", SETS)
     def test_sweeps_of_the_cuda_source_against_torch(self, cuda_source, name):
         state = make_state(SETS[name], intervals=True)
         other = copy_of(state)
         cuda_source.update(state, 0)
-        TorchRows().update(other, 0)
+        TorchKernels().update(other, 0)
         torch.testing.assert_close(state.change, other.change, rtol=1e-4, atol=2e-5)
         for _ in range(3):
-            change, expected = one_sweep(cuda_source, state), one_sweep(TorchRows(), other)
+            change, expected = one_sweep(cuda_source, state), one_sweep(TorchKernels(), other)
             assert float(change) == pytest.approx(float(expected), rel=1e-2)
         assert_on_grid(state)
         assert_on_grid(other)
         objective = float(cuda_source.objective(state))
-        assert objective == pytest.approx(float(TorchRows().objective(state)), rel=1e-12)
-        assert objective == pytest.approx(float(TorchRows().objective(other)), rel=1e-2)
+        assert objective == pytest.approx(float(TorchKernels().objective(state)), rel=1e-12)
+        assert objective == pytest.approx(float(TorchKernels().objective(other)), rel=1e-2)
 
     @pytest.mark.parametrize("name", ["pairs, c=3", "pairs, c=6"])
     def test_never_rises_and_ends_optimal(self, cuda_source, name):
         state = make_state(SETS[name], n=150, k=30, intervals=True)
-        before = float(TorchRows().objective(state))
+        before = float(TorchKernels().objective(state))
         for _ in range(60):
             change = float(one_sweep(cuda_source, state))
-            after = float(TorchRows().objective(state))
+            after = float(TorchKernels().objective(state))
             assert after <= before
             assert after - before == pytest.approx(2 * change, rel=1e-3, abs=1e-7)
             before = after
@@ -72,7 +72,7 @@ class TestTwoResiduals:
         state = make_state(SETS["pairs, c=3"], n=70, k=10, problems=3, intervals=True)
         other = copy_of(state)
         one_sweep(cuda_source, state)
-        one_sweep(TorchRows(), other)
+        one_sweep(TorchKernels(), other)
         assert float((state.mass - other.mass).abs().max()) < 1e-3
         assert not torch.equal(state.mass[0], state.mass[1])
 
@@ -112,6 +112,8 @@ class TestIntervals:
 
     def test_the_cuda_source_against_torch(self, cuda_source, monkeypatch, c, confidence):
         _, expected = self.on_a_device(c, confidence)
-        monkeypatch.setattr("evdist.evclus.gpu.intervals.rows_on", lambda device, f: cuda_source)
+        monkeypatch.setattr(
+            "evdist.bootclus.device_intervals.kernels_on", lambda device, f: cuda_source
+        )
         _, found = self.on_a_device(c, confidence)
         torch.testing.assert_close(found, expected, rtol=0, atol=3e-7)

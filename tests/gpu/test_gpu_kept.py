@@ -11,23 +11,21 @@ from gpu.gpu_cases import CPU, blobs
 from hypothesis import given
 from hypothesis import strategies as st
 
-import evdist.evclus.estimator as estimator
 from evdist import EVCLUS
 from evdist.belief import FocalSets
+from evdist.data.sources import AttributeSource
 from evdist.engine import plan as plan_module
 from evdist.engine.plan import Plan
-from evdist.evclus.gpu import fit as device_fit
-from evdist.evclus.gpu import kept as kept_module
-from evdist.evclus.gpu import memory
-from evdist.evclus.gpu.arrays import Graph
-from evdist.evclus.gpu.data import CODES
-from evdist.evclus.gpu.fit import fit_on_device
-from evdist.evclus.gpu.kept import cut, in_groups
-from evdist.evclus.gpu.memory import Choice, Need, Room, choose, thread_memory
-from evdist.evclus.gpu.pairs import RowPairs
-from evdist.evclus.gpu.parts import piece_sums
-from evdist.evclus.gpu.share import DeviceShare, Terms, by_colour, keep_pieces
-from evdist.kernels.circulant import Circulant
+from evdist.evclus.problem import Problem
+from evdist.evclus.rows import memory
+from evdist.evclus.rows.arrays import Graph
+from evdist.evclus.rows.device_pairs import by_colour, keep_pieces
+from evdist.evclus.rows.device_state import DeviceState
+from evdist.evclus.rows.kept import in_groups
+from evdist.evclus.rows.memory import Choice, Need, Room, choose, thread_memory
+from evdist.evclus.rows.parts import piece_sums
+from evdist.evclus.sampling import SourcePairs
+from evdist.kernels.graph import PairGraph
 
 PLACES = ("device", "host", "recomputed")
 
@@ -36,7 +34,6 @@ PLACES = ("device", "host", "recomputed")
 def small_pieces(monkeypatch):
     """Several pieces and tiles in every colour."""
     monkeypatch.setattr(plan_module, "PIECE_ROWS", 20)
-    monkeypatch.setattr(kept_module, "PIECE_ROWS", 20)
 
 
 @pytest.fixture
@@ -46,12 +43,6 @@ def wide(monkeypatch):
 
 
 class TestCutting:
-    @given(st.lists(st.integers(1, 5000), min_size=1, max_size=5))
-    def test_pieces_hold_every_place_once(self, sizes):
-        bounds = np.cumsum([0, *sizes]).tolist()
-        for pieces, size in zip(cut(bounds), sizes, strict=True):
-            assert [p for a, b in pieces for p in range(a, b)] == list(range(size))
-
     @given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.integers(1, 60))
     def test_tiles_are_runs_of_whole_pieces(self, sizes, columns):
         ends = np.cumsum([0, *sizes]).tolist()
@@ -75,65 +66,67 @@ class TestCutting:
             assert float(alone) == float(sums[i])
 
 
-def share(where: str, pieces=None, *, n=203, k=12, columns=45) -> DeviceShare:
+def state(where: str, pieces=None, *, n=203, k=12, columns=45) -> DeviceState:
     """Part of a problem on blobs, its dissimilarities kept somewhere."""
     rng = np.random.default_rng(0)
-    X, _ = blobs(n, 3)
-    pairs = RowPairs(Circulant.draw(n, k, rng), X, rng.permutation(n), 3, CODES["euclidean"], 6.0)
+    source, graph = AttributeSource.of(blobs(n, 3)[0], "euclidean"), PairGraph.draw(n, k, rng)
+    pairs = SourcePairs(source, graph, rng.permutation(n).astype(np.uint32), 6.0)
     sets = FocalSets.pairs(3)
     weight = rng.uniform(0.5, 2, n).astype(np.float32)
-    plan = Plan.of(pairs.layout.bounds)
-    terms = Terms(np.asarray(sets.C, np.float32)[None], plan, weight)
+    problem = Problem(sets, pairs, Plan.of(graph.bounds), weight)
     mass = rng.dirichlet(np.ones(len(sets)), n).astype(np.float32)
-    graph = Graph.of(pairs.layout, CPU)
-    own = range(len(plan.pieces)) if pieces is None else pieces
-    kept = keep_pieces(pairs, graph, by_colour(plan, graph, own), CPU, where, columns)
-    return DeviceShare(terms, mass, own, graph, kept)
+    there = Graph.of(graph, CPU)
+    own = range(len(problem.plan.pieces)) if pieces is None else pieces
+    mine = by_colour(problem.plan, there.bounds, own)
+    kept = keep_pieces(pairs, there, mine, CPU, Choice(where, columns))
+    return DeviceState(problem, mass, own, there, kept)
 
 
-def swept(shares: list[DeviceShare], sweeps: int = 3) -> tuple[np.ndarray, list]:
-    """Masses, changes and objectives of shares that tell each other what has moved."""
-    steps, told = len(shares[0]._steps), []
+def swept(states: list[DeviceState], sweeps: int = 3) -> tuple[np.ndarray, list]:
+    """Masses, changes and objectives of states that tell each other what has moved."""
+    steps, told = len(states[0]._steps), []
     for _ in range(sweeps):
         for step in range(steps):
-            found = [s.update(step, 0.0) for s in shares]
-            for s in shares:
-                for other, (rows, mass, _) in zip(shares, found, strict=True):
+            for s in states:
+                s.update([step], 0.0)
+            found = [s.moved(step) for s in states]
+            for s in states:
+                for other, (rows, mass, _) in zip(states, found, strict=True):
                     if other is not s:
                         s.patch(rows, mass)
-        told.append(sorted(item for s in shares for item in s.changes().items()))
-        told.append(sorted(item for s in shares for item in s.objective().items()))
-    masses = [s.masses(0, 203) for s in shares]
+        told.append(sorted(item for s in states for item in s.changes().items()))
+        told.append(sorted(item for s in states for item in s.losses().items()))
+    masses = [s.masses(0, 203) for s in states]
     assert all((m == masses[0]).all() for m in masses)
     return masses[0], told
 
 
 @pytest.mark.usefixtures("small_pieces")
-class TestShares:
+class TestStates:
     def test_where_they_are_kept_changes_no_bit(self):
-        mass, told = swept([share("device")])
+        mass, told = swept([state("device")])
         assert told[-1][0] != told[1][0]  # something happened
         for where in PLACES[1:]:
-            again, same = swept([share(where)])
+            again, same = swept([state(where)])
             np.testing.assert_array_equal(again, mass)
             assert same == told
 
     @pytest.mark.parametrize("count", [2, 3])
     def test_nor_does_the_number_of_processes(self, count):
-        mass, told = swept([share("device")])
+        mass, told = swept([state("device")])
         # Of every colour a run of pieces, as a cluster hands them out.
-        every = Plan.of(Circulant.draw(203, 12, np.random.default_rng(0)).bounds)
+        every = Plan.of(PairGraph.draw(203, 12, np.random.default_rng(0)).bounds)
         parts: list[list[int]] = [[] for _ in range(count)]
         for step in every.steps:
             for part, run in zip(parts, np.array_split([q for q, _ in step], count), strict=True):
                 part += run.tolist()
-        again, same = swept([share(w, p) for w, p in zip(PLACES, parts, strict=False)])
+        again, same = swept([state(w, p) for w, p in zip(PLACES, parts, strict=False)])
         np.testing.assert_array_equal(again, mass)
         assert same == told
 
     @pytest.mark.parametrize("lo_hi", [(0, 203), (31, 34), (64, 96), (150, 203), (7, 8)])
     def test_masses_of_some_rows(self, lo_hi):
-        one = share("device")
+        one = state("device")
         np.testing.assert_array_equal(one.masses(*lo_hi), one.masses(0, 203)[slice(*lo_hi)])
 
 
@@ -155,7 +148,9 @@ class TestChoosing:
     def test_what_has_no_attributes_is_sent(self):
         need = Need(10**7, 100, 12, 0, 10**7)
         assert choose(need, Room(35 * 10**8, 10**11, 132)).where == "host"
-        with pytest.raises(MemoryError, match="neither the GPU nor the host has"):
+        with pytest.raises(
+            MemoryError, match=r"kept pairs do not fit on the GPU needs .* are free on its host"
+        ):
             choose(need, Room(35 * 10**8, 10**9, 132))
 
     def test_tiles_get_smaller_with_the_room(self):
@@ -166,7 +161,7 @@ class TestChoosing:
 
     def test_refused_where_masses_do_not_fit(self):
         with pytest.raises(
-            MemoryError, match=r"needs about 2\.1 GB on the GPU .* 1\.0 GB are free"
+            MemoryError, match=r"needs about 2\.1 GB .* 1\.0 GB are free on the GPU"
         ):
             choose(self.need, Room(10**9, 10**11, 132))
 
@@ -190,40 +185,8 @@ class TestChoosing:
         assert Room.on(CPU, 1000).device == 1000
 
 
-@pytest.fixture
-def few_landmarks(monkeypatch):
-    monkeypatch.setattr(device_fit, "MIN_LANDMARKS", 60)
-    monkeypatch.setattr(device_fit, "LANDMARKS_PER_CLUSTER", 10)
-    monkeypatch.setattr(device_fit, "STARTS", 2)
-
-
-@pytest.mark.usefixtures("small_pieces", "few_landmarks")
-@pytest.mark.parametrize("half", [False, True])
-def test_a_fit_within_a_limit_has_the_same_bits(half, monkeypatch):
-    X, _ = blobs(301, 3)
-    given = {"n_dissimilarities": 20, "d0": 8.0, "device": "cpu", "half": half, "max_iter": 6}
-    whole = fit_on_device(X, 3, **given)
-    assert whole.kept == "device"
-    limit = 38_000
-    again = fit_on_device(X, 3, memory_limit=limit, **given)
-    assert again.kept == "recomputed"
-    monkeypatch.setattr(memory, "NARROW", 0)
-    sent = fit_on_device(X, 3, memory_limit=limit, **given)
-    assert sent.kept == "host"
-    for other in (again, sent):
-        assert torch.equal(other.mass, whole.mass)
-        assert other.history == whole.history
-    with pytest.raises(MemoryError, match="Use fewer focal sets or attributes"):
-        fit_on_device(X, 3, memory_limit=20_000, **given)
-
-
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_pieces", "on_torch")
 class TestEstimator:
-    @pytest.fixture(autouse=True)
-    def on_torch(self, monkeypatch):
-        """device="cuda" is torch on the CPU."""
-        monkeypatch.setattr(estimator, "find_device", lambda name, client=None: CPU)
-
     def fit(self, X, **parameters):
         seen: list[str] = []
         masses = np.random.default_rng(1).dirichlet(np.ones(5), len(X))
@@ -242,6 +205,16 @@ class TestEstimator:
         assert seen[0] == "dissimilarities in host memory"
         np.testing.assert_array_equal(sent.credal_partition_.mass, whole.credal_partition_.mass)
         assert sent.history_ == whole.history_
+
+    def test_within_a_limit_the_same_bits(self, monkeypatch):
+        X, _ = blobs(301, 3)
+        whole, _ = self.fit(X, focal_sets="simple")
+        again, seen = self.fit(X, memory_limit=48_000)
+        assert seen[0] == "dissimilarities computed in every sweep"
+        np.testing.assert_array_equal(again.credal_partition_.mass, whole.credal_partition_.mass)
+        assert again.history_ == whole.history_
+        with pytest.raises(MemoryError, match="Use fewer focal sets or attributes"):
+            self.fit(X, memory_limit=20_000)
 
     def test_a_square_matrix_is_sent(self):
         D = np.linalg.norm((X := blobs(301, 3)[0])[:, None] - X, axis=2)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -19,13 +17,13 @@ from distributed import Client, LocalCluster
 from gpu.gpu_cases import CPU, blobs
 from sklearn.metrics import adjusted_rand_score
 
-import evdist.evclus.device_start as device_start
 import evdist.evclus.estimator as estimator
 from evdist import EVCLUS
 from evdist.engine import plan as plan_module
 from evdist.engine.progress import Progress
-from evdist.evclus.gpu import share
-from evdist.evclus.gpu.share import device_here, visible_devices
+from evdist.evclus import solver
+from evdist.evclus.rows import device as device_module
+from evdist.evclus.rows.device import device_here, visible_devices
 
 pytestmark = pytest.mark.process
 
@@ -63,9 +61,9 @@ def on_torch(monkeypatch) -> None:
     """device="cuda" is torch on the CPU; few landmarks, and several pieces in every step."""
     monkeypatch.setattr(estimator, "find_device", lambda name, client=None: CPU)
     monkeypatch.setattr(plan_module, "PIECE_ROWS", 30)
-    monkeypatch.setattr(device_start, "MIN_LANDMARKS", 60)
-    monkeypatch.setattr(device_start, "LANDMARKS_PER_CLUSTER", 10)
-    monkeypatch.setattr(device_start, "STARTS", 2)
+    monkeypatch.setattr(solver, "MIN_LANDMARKS", 60)
+    monkeypatch.setattr(solver, "LANDMARKS_PER_CLUSTER", 10)
+    monkeypatch.setattr(solver, "STARTS", 2)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +119,7 @@ def test_a_square_matrix_within_a_limit(client, data):
     with pytest.raises(MemoryError, match="Use fewer focal sets"):
         model(metric="precomputed", **options).fit(D, client=client)
     options["memory_limit"] = 10**6
+    seen.clear()
     assert_same(model(metric="precomputed", **options).fit(D, client=client), here)
     assert "dissimilarities in host memory" not in seen
 
@@ -155,7 +154,7 @@ class TestDevices:
             device_here("cuda:4")
 
     def test_those_that_see_one_each_take_that(self, monkeypatch):
-        monkeypatch.setattr(share.socket, "gethostname", lambda: "here")
+        monkeypatch.setattr(device_module.socket, "gethostname", lambda: "here")
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
         assert visible_devices() == ("here", "3")
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
@@ -168,39 +167,3 @@ class TestDevices:
             model().fit(data[0], client=client)
         with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
             model().fit(data[0], client=object())
-
-
-def test_workers_need_numpy_torch_and_dask_alone(tmp_path):
-    code = """
-import sys
-for name in ("numba", "llvmlite", "zarr", "sklearn", "scipy", "pandas", "triton", "matplotlib",
-             "rich", "numcodecs"):
-    sys.modules[name] = None
-import pickle
-import numpy as np
-from distributed import Client, LocalCluster
-from evdist.belief import FocalSets
-from evdist.engine.cluster import ClusterExecutor
-from evdist.engine.plan import Plan
-from evdist.evclus.gpu.pairs import RowPairs
-from evdist.evclus.gpu.share import DeviceProblem, Terms
-from evdist.kernels.circulant import Circulant
-rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 2)).astype(np.float32)
-pairs = RowPairs(Circulant.draw(300, 10, rng), X, rng.permutation(300), 2, (0, 1), 3.0)
-sets = FocalSets.simple(2)
-terms = Terms(np.asarray(sets.C, np.float32)[None], Plan.of(pairs.layout.bounds), np.zeros(0))
-problem = pickle.loads(pickle.dumps(DeviceProblem(terms, pairs, "cpu")))
-mass = rng.dirichlet(np.ones(4), 300).astype(np.float32)
-with (
-    LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
-                 dashboard_address="127.0.0.1:0", local_directory=sys.argv[1]) as cluster,
-    Client(cluster) as client,
-):
-    there = ClusterExecutor(client, problem, mass)
-    before = sum(there.objective())
-    assert there.sweep() < 0
-    assert sum(there.objective()) < before
-    there.close()
-"""
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.evclus.sweep import (
+from evdist.evclus.rows.sweep import (
     Block,
     Links,
     block_objective,

@@ -9,7 +9,7 @@ import pytest
 from kernels.kernel_reference import FAMILIES, Case, compressed, link_cost, make_case
 
 from evdist.belief import FocalSets
-from evdist.evclus.sweep import block_objective
+from evdist.evclus.rows.sweep import block_objective
 
 every_family = pytest.mark.parametrize("focal", FAMILIES.values(), ids=FAMILIES.keys())
 PENALTY = 2.5

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import ROUNDING
 
+from evdist.engine.loop import Descent
 from evdist.engine.progress import Progress
-from evdist.evclus.irqp import State, Stop, iterate, minimise
+from evdist.evclus.irqp import Stop, Sweeps, minimise
 
 
 class Scripted:
@@ -22,7 +23,9 @@ class Scripted:
         self.values, self.at = values, done
         self.problem = SimpleNamespace(n=7)
 
-    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
+    def sweep(
+        self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None
+    ) -> float:
         self.at += 1
         return self.values[self.at] - self.values[self.at - 1]
 
@@ -31,6 +34,9 @@ class Scripted:
 
     def masses(self) -> np.ndarray:
         return np.full((7, 1), self.at, np.float32)
+
+    def result(self) -> np.ndarray:
+        return self.masses()
 
     def close(self) -> None: ...
 
@@ -61,7 +67,7 @@ def test_history_is_the_scaled_objective(falls, scale):
     np.testing.assert_allclose(solution.history, scale * np.array(values), **ROUNDING)
     assert solution.objective == solution.history[-1]
     assert not solution.converged
-    assert (solution.mass == len(falls)).all()
+    assert (solution.value == len(falls)).all()
 
 
 def test_progress_is_told_after_every_sweep_and_checkpoints_before_the_first_too():
@@ -70,7 +76,7 @@ def test_progress_is_told_after_every_sweep_and_checkpoints_before_the_first_too
     values = [8.0, 4.0, 2.0, 1.0]
     minimise(
         Scripted(values), 0.5, Stop(1e-9, 3),
-        stage="test", report=told.append, checkpoint=lambda s, last: kept.append((s.sweep, last)),
+        stage="test", report=told.append, checkpoint=lambda s, last: kept.append((s.steps, last)),
     )  # fmt: skip
     assert [(p.stage, p.sweep, p.max_sweeps) for p in told] == [("test", s, 3) for s in (1, 2, 3)]
     assert [p.objective for p in told] == [2.0, 1.0, 0.5]
@@ -80,17 +86,23 @@ def test_progress_is_told_after_every_sweep_and_checkpoints_before_the_first_too
 
 def test_a_state_goes_on_with_the_same_numbers():
     values = [8.0, 4.0, 3.5, 3.4, 3.39]
-    states = list(iterate(Scripted(values), 1.0, Stop(1e-9, 4)))
-    for state in states[:-1]:
-        executor = Scripted(values, done=state.sweep)
-        resumed = list(iterate(executor, 1.0, Stop(1e-9, 4), State(**vars(state))))
-        assert resumed == states[state.sweep + 1 :]
+    sweeps = Sweeps(Scripted(values), 1.0, Stop(1e-9, 4))
+    states = [sweeps.init()]
+    for _ in range(4):
+        states.append(sweeps.step(states[-1]))
+    for begin in states[:-1]:
+        resumed: list[Descent] = []
+        minimise(
+            Scripted(values, done=begin.steps), 1.0, Stop(1e-9, 4), begin=begin,
+            checkpoint=lambda now, last, seen=resumed: last or seen.append(now),
+        )  # fmt: skip
+        assert resumed == states[begin.steps + 1 :]
 
 
 def test_a_finished_state_sweeps_no_more():
-    state = State(3, 1e-6, [4.0, 2.0, 1.0, 1.0])
+    state = Descent(None, (4.0, 2.0, 1.0, 1.0), 1e-6)
     executor = Scripted([4.0, 2.0, 1.0, 1.0], done=3)
-    solution = minimise(executor, 1.0, Stop(1e-5, 99), state=state)
+    solution = minimise(executor, 1.0, Stop(1e-5, 99), begin=state)
     assert solution.n_iter == 3
     assert executor.at == 3
 
@@ -99,7 +111,7 @@ def test_rounding_never_makes_a_rise_or_a_negative_objective():
     """The sum of many falls may pass what is computed afresh; neither may show."""
     values = [1.0, 1e-20, 0.0, 0.0]
     executor = Scripted(values)
-    executor.sweep = lambda rest=0.0, then=None: -0.6  # type: ignore[method-assign]
+    executor.sweep = lambda skip=0.0, following=None: -0.6  # type: ignore[method-assign]
     solution = minimise(executor, 1.0, Stop(1e-9, 3))
     assert min(solution.history) >= 0
     assert (np.diff(solution.history) <= 0).all()

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from evdist import EVCLUS, FocalSets
+from evdist.engine import memory as engine_memory
 from evdist.evclus import memory
 from evdist.evclus.memory import projected
 
 
 @pytest.fixture
 def little(monkeypatch) -> None:
-    """A machine with 100 kB."""
-    there = SimpleNamespace(available=100_000)
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: there)
+    """A machine with 140 kB."""
+    there = SimpleNamespace(available=140_000)
+    monkeypatch.setattr(engine_memory.psutil, "virtual_memory", lambda: there)
 
 
 X = np.random.default_rng(0).normal(size=(1000, 2))
@@ -26,7 +27,8 @@ def test_a_fit_that_cannot_fit_is_refused_before_it_starts(little):
     started: list[object] = []
     with pytest.raises(
         MemoryError,
-        match=r"needs about 0.0 GB \(.* for 1,000 x 100 kept pairs, .* for masses\), but 0.0 GB "
+        match=r"needs about 0.0 GB \(.* for 1,000 x 100 kept pairs, .* for masses, .* for data\), "
+        r"but 0.0 GB "
         r"are free here. Lower n_dissimilarities, use fewer focal sets, or use more workers",
     ):
         EVCLUS(3, d0=1.0, random_state=0, callbacks=[started.append]).fit(X)
@@ -40,7 +42,9 @@ def test_the_cure_helps(little):
 @pytest.mark.parametrize("family", ["pairs", "full", "select", FocalSets.full(10)])
 def test_focal_sets_count(monkeypatch, family):
     there = projected(1000, 5, 12).total
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=there))
+    monkeypatch.setattr(
+        engine_memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=there)
+    )
     with pytest.raises(MemoryError, match="fewer focal sets"):
         EVCLUS(10, focal_sets=family, d0=1.0, n_dissimilarities=5).fit(X)
 
@@ -49,7 +53,7 @@ def test_a_list_of_pairs_counts_its_pairs(monkeypatch):
     i, j = np.triu_indices(200, 1)
     rows = np.column_stack([i, j, np.ones(len(i))])
     monkeypatch.setattr(
-        memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=200 * 199 * 8)
+        engine_memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=200 * 199 * 8)
     )
     with pytest.raises(MemoryError, match="200 x 199 kept pairs"):
         EVCLUS(2, metric="pairs").fit(rows)

@@ -16,9 +16,11 @@ from sklearn.metrics import adjusted_rand_score
 from evdist import EVCLUS
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.engine import loop as irqp
+from evdist.engine.plan import CYCLE, whole_cycles
+from evdist.evclus import irqp
 from evdist.evclus.local import LocalExecutor
-from evdist.evclus.problem import CYCLE, Plan, Problem, whole_cycles
+from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
 
 
@@ -32,14 +34,14 @@ def executor(X: np.ndarray) -> LocalExecutor:
     pairs = sample_pairs(source, layout, pair_quantile(source, 0.6, 0))
     sets = FocalSets.simple(4)
     mass = np.random.default_rng(0).dirichlet(np.ones(len(sets)), len(X))
-    return LocalExecutor(Problem(sets, pairs, Plan.of(layout.bounds)), mass)
+    return NumbaRows().executor(Problem(sets, pairs, Plan.of(layout.bounds)), mass)
 
 
 def test_rows_that_gained_less_are_left_alone_and_the_others_are_not(X):
     run = executor(X)
     for _ in range(4):
         run.sweep()
-    gains = -run._change.copy()
+    gains = -run._state._change[0].copy()
     before = run.masses().copy()
     threshold = float(np.median(gains))
     fall = run.sweep(threshold)
@@ -51,7 +53,7 @@ def test_rows_that_gained_less_are_left_alone_and_the_others_are_not(X):
 
 def test_without_a_threshold_every_row_is_visited(X):
     run = executor(X)
-    run.sweep(np.inf)  # nothing has gained anything yet: all rest
+    run.sweep(np.inf)  # nothing has gained anything yet: all are skipped
     assert run.sweep(np.inf) == 0.0
     assert run.sweep() < 0
 
@@ -74,13 +76,18 @@ class _Script:
     def objective(self) -> tuple[float, float]:
         return self.J, 0.0
 
-    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
-        fall = self.J * self.full.pop(0) if rest == 0.0 else 0.0
+    def sweep(
+        self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None
+    ) -> float:
+        fall = self.J * self.full.pop(0) if skip_below == 0.0 else 0.0
         self.J -= fall
         return -fall
 
     def masses(self) -> np.ndarray:
         return np.zeros((1, 1), np.float32)
+
+    def result(self) -> np.ndarray:
+        return self.masses()
 
     def close(self) -> None:
         pass
@@ -96,18 +103,20 @@ def test_rest_does_not_end_a_fit_whose_full_sweeps_still_gain(X):
 
 
 class _Announced(_Script):
-    """Brings relative changes in turn, and holds `iterate` to what it says of the next sweep."""
+    """Brings relative changes in turn, and holds `Sweeps` to what it says of the next sweep."""
 
     def __init__(self, problem: Problem, changes: list[float]):
         super().__init__(problem, changes)
         self.expected: float | None = None
         self.announced: list[bool] = []
 
-    def sweep(self, rest: float = 0.0, then: Callable[[float], float] | None = None) -> float:
-        assert self.expected is None or rest == self.expected
+    def sweep(
+        self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None
+    ) -> float:
+        assert self.expected is None or skip_below == self.expected
         fall = -super().sweep(0.0)
-        self.expected = None if then is None else then(-fall)
-        self.announced.append(then is not None)
+        self.expected = None if next_skip_below is None else next_skip_below(-fall)
+        self.announced.append(next_skip_below is not None)
         return -fall
 
 

@@ -14,7 +14,7 @@ from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource, pair_list
 from evdist.evclus.problem import Plan, Problem
 from evdist.evclus.sampling import (
-    Arranged,
+    SourcePairs,
     colour_pair_list,
     draw_layout,
     pair_quantile,
@@ -59,7 +59,7 @@ def test_threads_and_blocks_change_no_bit(monkeypatch):
 def test_rows_put_in_order_give_the_same_dissimilarities(d):
     X = np.random.default_rng(0).normal(size=(151, d))
     source, layout = AttributeSource.of(X, "euclidean"), draw_layout(151, 12, 0)
-    arranged = Arranged.of(source, layout)
+    arranged = SourcePairs.in_order(source, layout)
     assert (arranged.order is None) == (d == 3)  # wide rows stay where they are
     both = zip(arranged.rows(10, 90), row_dissimilarities(source, layout, 10, 90), strict=True)
     for found, expected in both:

@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.evclus.irqp import State, Stop, iterate
-from evdist.evclus.local import LocalExecutor
+from evdist.engine.loop import Descent
+from evdist.evclus.irqp import Stop, minimise
 from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, sample_pairs
 from evdist.stores import encoding
 from evdist.stores.checkpoint import Checkpoint
@@ -113,17 +114,24 @@ def test_a_fit_goes_on_from_it_with_the_same_bits(tmp_path):
     start = masses(0, 300, len(focal))
     checkpoint, names = Checkpoint(tmp_path), {"seed": 0, "focal sets": fingerprint(focal.masks)}
 
-    def fit(mass, begin: State | None, stop: Stop) -> tuple[np.ndarray, State]:
-        with LocalExecutor(problem, mass) as executor:
-            last = [*iterate(executor, 1 / 6000, stop, begin)][-1]
-            return executor.masses().copy(), last
+    def fit(mass, begin: Descent | None, stop: Stop) -> tuple[np.ndarray, Descent]:
+        seen: list[Descent] = []
+        with NumbaRows().executor(problem, mass) as executor:
+            minimise(
+                executor, 1 / 6000, stop, begin=begin,
+                checkpoint=lambda now, last: seen.append(now),
+            )  # fmt: skip
+            return executor.masses().copy(), seen[-1]
 
     whole, end = fit(start, None, Stop(0.0, 6))
     half, middle = fit(start, None, Stop(0.0, 3))
-    checkpoint.save(half, vars(middle), names)
+    known = {"sweep": 3, "error": middle.error, "history": [*middle.history]}
+    checkpoint.save(half, known, names)
     found = checkpoint.load(names)
     assert found is not None
-    again, last = fit(found[0], State(**found[1]), Stop(0.0, 6))
+    again, last = fit(
+        found[0], Descent(None, tuple(found[1]["history"]), found[1]["error"]), Stop(0.0, 6)
+    )
     np.testing.assert_array_equal(again, whole)
     assert last == end
 

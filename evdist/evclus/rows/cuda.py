@@ -9,11 +9,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from evdist.evclus.gpu.arrays import Partners, Posteriors, State
-from evdist.evclus.gpu.nvrtc import compiled
-from evdist.evclus.gpu.torch_rows import SummedRows, TorchRows
+from evdist.evclus.rows.arrays import Partners, Posteriors, State
+from evdist.evclus.rows.nvrtc import compiled
+from evdist.evclus.rows.torch import SummedKernels, TorchKernels
 
-__all__ = ["MAX_FOCAL_SETS", "MAX_IN_REGISTERS", "MAX_REPLICATES", "CudaRows", "Rows", "rows_on"]
+__all__ = ["MAX_FOCAL_SETS", "MAX_IN_REGISTERS", "MAX_REPLICATES", "CudaKernels", "Kernels"]
+__all__ += ["kernels_on"]
 
 #: Up to this many focal sets a thread keeps its program in registers, as rows.cu has it; up to the
 #: second number in its own memory; beyond, torch does the work.
@@ -26,8 +27,8 @@ class Launcher(Protocol):
     def launch(self, name: str, rows: int, along: int, args: Sequence[object]) -> None: ...
 
 
-class Rows(Protocol):
-    """What a fit does to rows; `TorchRows` documents each operation."""
+class Kernels(Protocol):
+    """What a device does to rows; `TorchKernels` documents each operation."""
 
     def update(self, state: State, colour: int, places: Tensor | None = None) -> None: ...
 
@@ -52,7 +53,7 @@ class Rows(Protocol):
     ) -> None: ...  # fmt: skip
 
 
-class CudaRows(SummedRows):
+class CudaKernels(SummedKernels):
     """`module(macros)` gives the kernels compiled with them."""
 
     def __init__(self, module: Callable[[tuple[str, ...]], Launcher]):
@@ -139,24 +140,24 @@ def _macros(state: State) -> tuple[str, ...]:
     return (f"F={state.f}", *_half(state.delta), *weighted, *several)
 
 
-class _Mixed(CudaRows):
+class _Mixed(CudaKernels):
     """Distances by CUDA, row programs by torch: for many focal sets."""
 
     def __init__(self, module: Callable[[tuple[str, ...]], Launcher]):
         super().__init__(module)
-        plain = TorchRows()
+        plain = TorchKernels()
         self.update = plain.update  # type: ignore[method-assign]
         self.losses = plain.losses  # type: ignore[method-assign]
         self.assign = plain.assign  # type: ignore[method-assign]
 
 
-def rows_on(device: torch.device, f: int) -> Rows:
+def kernels_on(device: torch.device, f: int) -> Kernels:
     """The fastest way to solve row programs with f focal sets on a device."""
     if device.type != "cuda":
-        return TorchRows()
+        return TorchKernels()
     number = torch.cuda.current_device() if device.index is None else device.index
 
     def module(macros: tuple[str, ...]) -> Launcher:
         return compiled(macros, number)
 
-    return CudaRows(module) if f <= MAX_FOCAL_SETS else _Mixed(module)
+    return CudaKernels(module) if f <= MAX_FOCAL_SETS else _Mixed(module)

@@ -2,7 +2,7 @@
 // More than 16 focal sets do not fit there: then S is made in tiles of 8 x 8 that do, and kept in
 // the thread's own memory, where the working set alone is read.
 //
-// Partners of consecutive rows are consecutive positions (evdist/kernels/circulant.py), so the 32
+// Partners of consecutive rows are consecutive positions (evdist/kernels/graph.py), so the 32
 // threads of a warp read 32 neighbouring numbers: the gather is a set of streams. A table of f
 // numbers per position lies in tiles of 32 positions, (tiles, f, 32): number j of position i is
 // at (i / 32) 32 f + 32 j + i % 32, and one address serves all f loads.

@@ -21,10 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evdist.evclus.gpu.arrays import TILE, Graph, Posteriors, tile_count
-from evdist.evclus.gpu.cuda_rows import MAX_REPLICATES, Rows, rows_on
-from evdist.evclus.gpu.torch_rows import TorchRows
-from evdist.kernels.circulant import Circulant
+from evdist.evclus.rows.arrays import TILE, Graph, Posteriors, tile_count
+from evdist.evclus.rows.cuda import MAX_REPLICATES, Kernels, kernels_on
+from evdist.evclus.rows.torch import TorchKernels
+from evdist.kernels.graph import PairGraph
 
 __all__ = ["WINDOW_BYTES", "Quantiles", "gaussian_posteriors", "interval_targets"]
 
@@ -65,7 +65,7 @@ def gaussian_posteriors(X: Tensor, U: Tensor, mu: Tensor, a: Tensor) -> Tensor:
 class _Band:
     """How far partners lie apart in the ring of places, and which windows slide over it."""
 
-    graph: Circulant
+    graph: PairGraph
     places: int
 
     @property
@@ -86,21 +86,21 @@ class _Band:
 
 
 def interval_targets(
-    graph: Circulant, posteriors: Maker, shape: tuple[int, int], quantiles: Quantiles,
+    graph: PairGraph, posteriors: Maker, shape: tuple[int, int], quantiles: Quantiles,
     *, device: torch.device, room: int = WINDOW_BYTES,
 ) -> Tensor:  # fmt: skip
     """Targets of the two residuals of every kept pair, (2 k, n): P^l, then 1 - P^u, eq. (13).
 
     Parameters
     ----------
-    graph : Circulant
+    graph : PairGraph
     posteriors : of positions (rows,) int64 on the device
     shape : (c, B)
     room : int, bytes of a window; its bands may need more
     """
     c, B = shape
     there = Graph.of(graph, device)
-    rows: Rows = rows_on(device, 2) if B <= MAX_REPLICATES else TorchRows()
+    kernels: Kernels = kernels_on(device, 2) if B <= MAX_REPLICATES else TorchKernels()
     out = torch.empty(2 * graph.k, graph.n, device=device)
     band = _Band(graph, room // (4 * graph.colours * c * B) - 2 * _Band(graph, 0).reach)
     for place, count, first, width in band.windows():
@@ -111,7 +111,7 @@ def interval_targets(
             if mine > 0:
                 begins = (colour + np.array(graph.offsets)) % graph.colours * width
                 base = torch.as_tensor(begins.astype(np.int32), device=device)
-                rows.intervals(
+                kernels.intervals(
                     held, out, replace(partners, base=base), quantiles,
                     own=colour * width, lo=lo, place=place, rows=mine,
                 )  # fmt: skip
@@ -120,7 +120,7 @@ def interval_targets(
 
 
 def _window(
-    graph: Circulant, posteriors: Maker, shape: tuple[int, int], first: int, width: int,
+    graph: PairGraph, posteriors: Maker, shape: tuple[int, int], first: int, width: int,
     device: torch.device,
 ) -> Posteriors:  # fmt: skip
     """Posteriors at `width` places from `first` on, of all colours one after the other."""
@@ -128,7 +128,7 @@ def _window(
     bounds = torch.as_tensor(graph.bounds, device=device)
     place = (first + torch.arange(width, device=device)) % graph.size
     at = (bounds[:-1, None] + place).flatten()
-    # Where a colour has no last place another object stands in, whom nobody asks for.
+    # Where a colour has no last place another object stands in, which no row asks for.
     at = torch.where((place < bounds.diff()[:, None]).flatten(), at, 0)
     values = torch.zeros(tile_count(len(at)), c * B, TILE, device=device)
     live = torch.zeros(len(at), dtype=torch.int64, device=device)

@@ -1,8 +1,7 @@
-"""Rows whose dissimilarities come in parts, wherever they lie; sums that do not tell the parts."""
+"""Rows whose dissimilarities come in parts; sums that do not depend on the parts."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evdist.evclus.gpu.arrays import State
-from evdist.evclus.gpu.cuda_rows import MAX_FOCAL_SETS, Rows
-from evdist.evclus.gpu.kept import Kept, Piece
+from evdist.evclus.rows.arrays import State
+from evdist.evclus.rows.cuda import MAX_FOCAL_SETS, Kernels
+from evdist.evclus.rows.kept import Kept, Piece
 
 __all__ = ["PartRows", "piece_sums"]
 
@@ -24,7 +23,7 @@ _PIECES = 4096
 def piece_sums(values: Tensor, pieces: Tensor) -> Tensor:
     """Sums (p,) of values[a:b], float64, for each row (a, b) of `pieces` (p, 2).
 
-    Halves are added, over and over: the bits hang on a piece alone, not on how many there are.
+    Halves are added, over and over: the bits depend on a piece alone, not on how many there are.
     """
     if not len(pieces):
         return values.new_zeros(0, dtype=torch.float64)
@@ -43,19 +42,21 @@ def piece_sums(values: Tensor, pieces: Tensor) -> Tensor:
 
 
 class PartRows:
-    """`rows` on the parts of `kept`: updates and losses of the pieces of one process.
+    """`kernels` on the parts of `kept`: updates and losses of the pieces of one process.
 
     Parameters
     ----------
-    rows : Rows
+    kernels : Kernels
     kept : Kept
     pieces : for each colour, consecutive (a, b): places of the process's own rows in it
     state : State
         One problem, whose own `delta` is empty.
     """
 
-    def __init__(self, rows: Rows, kept: Kept, pieces: Sequence[Sequence[Piece]], state: State):
-        self._rows, self._kept, self._pieces = rows, kept, pieces
+    def __init__(
+        self, kernels: Kernels, kept: Kept, pieces: Sequence[Sequence[Piece]], state: State
+    ):
+        self._kernels, self._kept, self._pieces = kernels, kept, pieces
         device, bounds = state.mass.device, state.graph.bounds
         # Batches of matrices are solved by libraries, whose bits may tell how many there are.
         self._one_by_one = device.type != "cuda" or state.f > MAX_FOCAL_SETS
@@ -85,7 +86,7 @@ class PartRows:
                     chosen = places[(places >= a) & (places < b)]
                     if not len(chosen):
                         continue
-                self._rows.update(part, colour, chosen)
+                self._kernels.update(part, colour, chosen)
 
     def piece_losses(self, state: State) -> np.ndarray:
         """Sums over the rows of each own piece of w (kappa - delta)^2, colour by colour, (p,)."""
@@ -98,14 +99,10 @@ class PartRows:
             for first, delta in self._kept.parts(colour):
                 part = replace(state, delta=delta[None], first=lo + first)
                 for a, b in self._cuts(colour, first, first + delta.shape[1]):
-                    losses.append(self._rows.losses(part, colour, a, b - a)[0])
+                    losses.append(self._kernels.losses(part, colour, a, b - a)[0])
             found.append(piece_sums(torch.cat(losses), self._at[colour] - pieces[0][0]))
         return torch.cat(found).cpu().numpy() if found else np.zeros(0)
 
     def piece_changes(self, state: State) -> np.ndarray:
         """What the last updates of the rows of each own piece brought, (p,)."""
         return piece_sums(state.change[0], self._positions).cpu().numpy()
-
-    def objective(self, state: State) -> Tensor:
-        """(1,) float64: sum over rows and their pairs of w (kappa - delta)^2."""
-        return torch.tensor([math.fsum(self.piece_losses(state))], dtype=torch.float64)

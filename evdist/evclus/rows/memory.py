@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
-from evdist.evclus.gpu import kept
-from evdist.evclus.gpu.cuda_rows import MAX_FOCAL_SETS, MAX_IN_REGISTERS
+from evdist.engine import plan
+from evdist.engine.memory import available, check_memory
+from evdist.evclus.rows.cuda import MAX_FOCAL_SETS, MAX_IN_REGISTERS
 
 __all__ = ["Choice", "Need", "Room", "choose", "thread_memory"]
 
@@ -39,7 +38,7 @@ class Choice:
 class Need:
     """n objects of d attributes (0: none), f focal sets, k kept pairs of `rows` of the objects.
 
-    `size` is that of a dissimilarity in bytes. Rows with links need their gradients too.
+    Rows with links need their gradients too.
     """
 
     n: int
@@ -47,12 +46,11 @@ class Need:
     f: int
     d: int
     rows: int
-    size: int = 4
     linked: bool = False
 
     @property
     def pairs(self) -> int:
-        return self.rows * self.k * self.size
+        return self.rows * self.k * 4
 
     @property
     def data(self) -> int:
@@ -85,7 +83,7 @@ class Room:
     @classmethod
     def on(cls, device: torch.device, limit: int | None = None) -> Room:
         """`limit` are the bytes that a fit may take on the device, None for all that are free."""
-        host = _host_memory()
+        host = available()
         free, processors = host, 0
         if device.type == "cuda":
             # What torch keeps of earlier tensors is free too.
@@ -107,37 +105,30 @@ class Room:
 
 def choose(need: Need, room: Room) -> Choice:
     """Where the dissimilarities will lie; refused, with the cure, where nothing fits."""
-    free = room.device
-    held = need.masses + need.data + thread_memory(need.f, room.processors)
-    if held + need.pairs <= free:
+    threads = thread_memory(need.f, room.processors)
+    held = need.masses + need.data + threads
+    if held + need.pairs <= room.device:
         return Choice("device")
     # Of a tile in the host's memory there are two on the device, one on its way; each has room
     # for one piece.
-    least = min(kept.PIECE_ROWS, need.rows) * need.k * need.size
-    columns = min(TILE_BYTES, (free - held) // 2) // (need.k * need.size)
-    if held + 2 * least <= free:
-        there = need.pairs <= room.host
-        if need.d and (need.d <= NARROW or not there):
-            return Choice("recomputed", columns)
-        if there:
-            return Choice("host", columns)
-        raise MemoryError(
-            f"The {need.rows:,} x {need.k} kept pairs need {need.pairs / 1e9:.1f} GB, which "
-            f"neither the GPU nor the host has ({room.host / 1e9:.1f} GB are free). Lower "
-            "n_dissimilarities, or use more workers."
-        )
-    raise MemoryError(
-        f"This fit needs about {(held + 2 * least) / 1e9:.1f} GB on the GPU beside its kept pairs "
-        f"({need.n:,} objects, {need.f} focal sets, {need.d} attributes), but {free / 1e9:.1f} GB "
-        "are free. Use fewer focal sets or attributes, or fit on the CPU."
-    )
-
-
-def _host_memory() -> int:
-    """Bytes of the host's memory that can still be had."""
-    info = Path("/proc/meminfo")
-    if info.is_file():
-        for line in info.read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    least = min(plan.PIECE_ROWS, need.rows) * need.k * 4
+    parts = {
+        f"masses of {need.n:,} objects on {need.f} focal sets": need.masses,
+        f"{need.d} attributes": need.data,
+        "the threads": threads,
+        "kept pairs on their way": 2 * least,
+    }
+    check_memory(
+        parts, "Use fewer focal sets or attributes, or fit on the CPU.",
+        free=room.device, where="on the GPU",
+    )  # fmt: skip
+    columns = min(TILE_BYTES, (room.device - held) // 2) // (need.k * 4)
+    there = need.pairs <= room.host
+    if need.d and (need.d <= NARROW or not there):
+        return Choice("recomputed", columns)
+    check_memory(
+        {f"{need.rows:,} x {need.k} kept pairs": need.pairs},
+        "Lower n_dissimilarities, or use more workers.",
+        what="A fit whose kept pairs do not fit on the GPU", free=room.host, where="on its host",
+    )  # fmt: skip
+    return Choice("host", columns)

@@ -6,7 +6,7 @@ attributes in every sweep. The numbers are the same in every bit, and so are the
 
 Symbols
 -------
-piece   (a, b), consecutive places of a colour; the pieces of a process are its share of the rows
+piece   (a, b), consecutive places of a colour
 tile    (a, delta) with delta (k, b - a): whole consecutive pieces
 """
 
@@ -19,15 +19,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Hosted", "Kept", "Make", "Piece", "Recomputed", "Resident", "Whole", "cut", "in_groups"]
-__all__ += ["keep"]
+__all__ = ["Hosted", "Kept", "Make", "Piece", "Recomputed", "Resident", "in_groups", "keep"]
 
 Piece = tuple[int, int]
 #: make(colour, a, b, out): dissimilarities of the rows at places a .. b - 1, into out (k, b - a).
 Make = Callable[[int, int, int, Tensor], None]
 Tile = tuple[int, Tensor]
-#: Rows of a piece at most, here and in `evdist.engine.plan`.
-PIECE_ROWS = 2048
 
 
 class Kept(Protocol):
@@ -40,12 +37,6 @@ class Kept(Protocol):
     def columns(self, colour: int, a: int, b: int) -> Tensor:
         """Those of the rows at places a .. b - 1, (k, b - a), on any device."""
         ...
-
-
-def cut(bounds: Sequence[int]) -> list[list[Piece]]:
-    """All places of every colour, `bounds` the colours' limits, in pieces."""
-    sizes = [hi - lo for lo, hi in pairwise(bounds)]
-    return [[(a, min(a + PIECE_ROWS, s)) for a in range(0, s, PIECE_ROWS)] for s in sizes]
 
 
 def in_groups(pieces: Sequence[Piece], columns: int) -> list[Piece]:
@@ -67,44 +58,38 @@ def keep(
     Tiles have at most `columns` places; `like` is an empty tensor (k, 0) of their kind.
     """
     if where == "device":
-        return Resident(make, pieces, like)
+        return Resident.made(make, pieces, like)
     if where == "host":
         return Hosted(make, pieces, columns, like)
     return Recomputed(make, pieces, columns, like)
 
 
 class Resident:
-    """On the device."""
+    """On the device: `tiles` of each colour."""
 
-    def __init__(self, make: Make, pieces: Sequence[Sequence[Piece]], like: Tensor):
-        self._tiles: list[list[Tile]] = []
-        for colour, mine in enumerate(pieces):
-            self._tiles.append([])
-            for a, b in in_groups(mine, 1 << 62):
-                delta = like.new_empty(len(like), b - a)
-                make(colour, a, b, delta)
-                self._tiles[-1].append((a, delta))
+    def __init__(self, tiles: Sequence[Sequence[Tile]]):
+        self._tiles = tiles
+
+    @classmethod
+    def made(cls, make: Make, pieces: Sequence[Sequence[Piece]], like: Tensor) -> Resident:
+        def tile(colour: int, a: int, b: int) -> Tile:
+            delta = like.new_empty(len(like), b - a)
+            make(colour, a, b, delta)
+            return a, delta
+
+        groups = [in_groups(mine, 1 << 62) for mine in pieces]
+        return cls([[tile(colour, a, b) for a, b in mine] for colour, mine in enumerate(groups)])
+
+    @classmethod
+    def whole(cls, delta: Tensor, bounds: Sequence[int]) -> Resident:
+        """All rows of one table (k, n); `bounds` are the limits of the colours."""
+        return cls([[(0, delta[:, lo:hi])] for lo, hi in pairwise(bounds)])
 
     def parts(self, colour: int) -> Iterator[Tile]:
         yield from self._tiles[colour]
 
     def columns(self, colour: int, a: int, b: int) -> Tensor:
         return _columns(self._tiles[colour], a, b)
-
-
-class Whole:
-    """On the device, in one table (k, n) of all rows; `bounds` are the limits of the colours."""
-
-    def __init__(self, delta: Tensor, bounds: Sequence[int]):
-        self._delta, self._bounds = delta, bounds
-
-    def parts(self, colour: int) -> Iterator[Tile]:
-        lo, hi = self._bounds[colour : colour + 2]
-        yield 0, self._delta[:, lo:hi]
-
-    def columns(self, colour: int, a: int, b: int) -> Tensor:
-        lo = self._bounds[colour]
-        return self._delta[:, lo + a : lo + b]
 
 
 class Recomputed:

@@ -13,9 +13,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from evdist.evclus.gpu.arrays import Partners, Posteriors, State, on_grid
+from evdist.evclus.rows.arrays import Partners, Posteriors, State, on_grid
 
-__all__ = ["SummedRows", "TorchRows", "minimise_on_simplex"]
+__all__ = ["SummedKernels", "TorchKernels", "minimise_on_simplex"]
 
 #: Proximal term, relative to the mean diagonal of S on the working set.
 _EPS = 1e-11
@@ -96,7 +96,7 @@ def minimise_on_simplex(S: Tensor, g: Tensor, m: Tensor) -> Tensor:
     return out
 
 
-class SummedRows(ABC):
+class SummedKernels(ABC):
     """The objective of a whole problem from the `losses` of its rows."""
 
     @abstractmethod
@@ -111,7 +111,7 @@ class SummedRows(ABC):
         return total
 
 
-class TorchRows(SummedRows):
+class TorchKernels(SummedKernels):
     """The operations of a fit on rows, in torch."""
 
     def update(self, state: State, colour: int, places: Tensor | None = None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evdist.kernels.circulant import Circulant
+from evdist.kernels.graph import PairGraph
 
 __all__ = ["Graph", "Partners", "Posteriors", "State", "on_grid", "project", "tile_count", "tiles"]
 __all__ += ["untile"]
@@ -103,7 +103,7 @@ class Partners:
 
 @dataclass(frozen=True)
 class Graph:
-    """A `Circulant` on a device."""
+    """A `PairGraph` on a device."""
 
     n: int
     k: int
@@ -112,7 +112,7 @@ class Graph:
     colours: tuple[Partners, ...]
 
     @classmethod
-    def of(cls, graph: Circulant, device: torch.device) -> Graph:
+    def of(cls, graph: PairGraph, device: torch.device) -> Graph:
         bounds, offsets = graph.bounds, np.array(graph.offsets)
         shift = torch.as_tensor(np.array(graph.shifts, np.int32), device=device)
 

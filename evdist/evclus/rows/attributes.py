@@ -1,0 +1,90 @@
+"""Attributes on a device, and the dissimilarities of kept pairs that are computed from them.
+
+Rows were made ready for their metric on the host (`evdist.kernels.distances.Metric`); a device
+only sums over coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evdist.evclus.rows.arrays import Graph, tile_count, tiles
+from evdist.evclus.rows.cuda import Kernels
+from evdist.evclus.rows.kept import Make
+
+__all__ = ["gamma_of", "made_from", "on_device", "positions_of", "sample", "tiles_of"]
+
+#: Numbers that travel at a time.
+_NUMBERS = 1 << 25
+
+
+def on_device(order: np.ndarray, device: torch.device) -> Tensor:
+    """Numbers of objects (n,), below 2^31, as int64 on a device: half of that travels."""
+    return torch.as_tensor(order.astype(np.int32), device=device).long()
+
+
+def positions_of(order: Tensor) -> Tensor:
+    """Object -> position, from position -> object, (n,) int64."""
+    position = torch.empty_like(order)
+    position[order] = torch.arange(len(order), device=order.device)
+    return position
+
+
+def tiles_of(rows: np.ndarray, device: torch.device, order: np.ndarray | None = None) -> Tensor:
+    """Rows (n, d) of the host in tiles (T, d, 32), in the order of positions; a block at a time.
+
+    `order` is position -> row. Rows travel as they lie and are put in order on the device.
+    """
+    n, d = rows.shape
+    out = torch.zeros(tile_count(n), d, 32, dtype=torch.float32, device=device)
+    position = None if order is None else positions_of(on_device(order, device))
+    size = max(32, _NUMBERS // d // 32 * 32)
+    for lo in range(0, n, size):
+        part = torch.as_tensor(rows[lo : lo + size]).to(device, torch.float32)
+        if position is None:
+            found = tiles(part)
+            out[lo // 32 : lo // 32 + len(found)] = found[: len(out) - lo // 32]
+        else:
+            at = position[lo : lo + size]
+            out[at >> 5, :, at & 31] = part
+    return out
+
+
+def gamma_of(d0: float) -> float:
+    """phi(d) = 1 - exp(-gamma d^2), gamma = -log(0.05) / d0^2; k-CEVCLUS eqs. (5)-(6)."""
+    return -math.log(0.05) / d0**2
+
+
+def sample(
+    kernels: Kernels, table: Tensor, graph: Graph, code: tuple[int, int], d0: float | None,
+    dtype: torch.dtype,
+) -> Tensor:  # fmt: skip
+    """Dissimilarities of all kept pairs, (k, n); transformed unless d0 is None."""
+    out = torch.empty(graph.k, graph.n, dtype=dtype, device=table.device)
+    gamma = 0.0 if d0 is None else gamma_of(d0)
+    for colour, partners in enumerate(graph.colours):
+        lo, hi = graph.bounds[colour : colour + 2]
+        kernels.distances(
+            table, table, out, partners, code, gamma,
+            lo=lo, first=lo, rows=hi - lo, place=0, spread=1,
+        )  # fmt: skip
+    return out
+
+
+def made_from(
+    kernels: Kernels, table: Tensor, graph: Graph, code: tuple[int, int], d0: float
+) -> Make:
+    """Makes transformed dissimilarities of kept pairs from attributes in tiles (T, d, 32)."""
+    gamma = gamma_of(d0)
+
+    def make(colour: int, a: int, b: int, out: Tensor) -> None:
+        kernels.distances(
+            table, table, out, graph.colours[colour], code, gamma,
+            lo=graph.bounds[colour] + a, first=0, rows=b - a, place=a, spread=1,
+        )  # fmt: skip
+
+    return make

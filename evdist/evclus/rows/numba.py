@@ -1,0 +1,242 @@
+"""Rows on the threads of this process; the compiled kernels release the interpreter lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.data.sources import Source
+from evdist.engine.loop import Solution
+from evdist.evclus.irqp import Stop, minimise
+from evdist.evclus.landmarks import Placing
+from evdist.evclus.local import LocalExecutor
+from evdist.evclus.problem import MemoryPairs, Problem, conflict_projection
+from evdist.evclus.rows.sweep import (
+    Block,
+    assign_rows,
+    block_objective,
+    project_rows,
+    project_some,
+    update_rows,
+)
+from evdist.evclus.sampling import Layout, row_block, run_blocks, sample_pairs
+from evdist.kernels.graph import PairGraph
+from evdist.kernels.vector import aligned_zeros
+
+__all__ = ["NumbaRows", "NumbaState"]
+
+_LINK_ARRAYS = ("first", "other", "sign", "Q")
+#: Rows of a worker that are made and updated by one call: calls have their price, and so has the
+#: room to make many pairs at once.
+RUN_ROWS = 1 << 16
+#: Below this many rows a step is over before a second thread has woken up.
+MIN_ROWS_PER_THREAD = 512
+#: Objects placed by one call.
+_BLOCK = 16_384
+
+
+@dataclass(frozen=True)
+class NumbaRows:
+    """`Rows` on threads."""
+
+    n_threads: int = 1
+
+    #: Workers of a cluster work in proportion to their threads, whatever machine they are on.
+    device_group = None
+    news = None
+
+    def on_worker(self, n_threads: int, number: int) -> NumbaRows:
+        return NumbaRows(n_threads)
+
+    def pairs(self, source: Source, layout: Layout, d0: float) -> MemoryPairs:
+        return sample_pairs(source, layout, d0, self.n_threads)
+
+    def state(
+        self, problem: Problem, mass: NDArray, pieces: Sequence[int] | None = None
+    ) -> NumbaState:
+        return NumbaState(problem, mass, pieces, self.n_threads)
+
+    def executor(self, problem: Problem, mass: NDArray) -> LocalExecutor:
+        """Sweeps of a problem from masses in positions, in this process."""
+        return LocalExecutor(problem, self.state(problem, mass))
+
+    def solve(
+        self, graph: PairGraph, problems: Sequence[Problem], starts: Sequence[NDArray], stop: Stop
+    ) -> list[Solution[NDArray[np.float32]]]:
+        """Each on a thread of its own."""
+
+        def run(problem: Problem, mass: NDArray) -> Solution[NDArray[np.float32]]:
+            with NumbaRows().executor(problem, mass) as executor:
+                return minimise(executor, 2.0 / problem.pairs.entries, stop)
+
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return list(pool.map(run, problems, starts))
+
+    def assign(self, placing: Placing) -> NDArray[np.float32]:
+        landmarks = placing.landmarks
+        L, f = landmarks.mass.shape
+        P = conflict_projection(landmarks.focal_sets)
+        table = aligned_zeros(L, P.shape[2])
+        project_rows(landmarks.mass.copy(), P, table, 0, L)
+        mass = np.empty((placing.n, f), np.float32)
+
+        def fill(lo: int) -> None:
+            hi = min(lo + _BLOCK, placing.n)
+            chosen = placing.chosen(lo, hi)
+            D = placing.distances(lo, hi, chosen)
+            degree = np.full(hi - lo, chosen.shape[1])
+            assign_rows(mass, table, row_block(lo, chosen, degree, D, landmarks.d0), lo, hi)
+
+        run_blocks(fill, range(0, placing.n, _BLOCK), self.n_threads)
+        if len(placing.known):
+            mass[placing.known] = landmarks.mass
+        return mass
+
+    def for_sums(self, problem: Problem) -> Problem:
+        return problem
+
+    def in_positions(self, mass: NDArray, order: NDArray[np.uint32]) -> NDArray[np.float32]:
+        return np.asarray(mass, dtype=np.float32)[order]
+
+    def by_object(self, mass: NDArray, order: NDArray[np.uint32]) -> NDArray[np.float32]:
+        out = np.empty_like(mass)
+        out[order] = mass
+        return out
+
+    def on_host(self, mass: NDArray) -> NDArray[np.float32]:
+        return mass
+
+
+class NumbaState:
+    """All n mass functions and their projections, and the pairs of some pieces: a `RowState`.
+
+    Pieces that lie one behind the other are updated together, as one run.
+
+    Parameters
+    ----------
+    problem : Problem
+    mass : (n, f) float32, in positions; copied, and put on the grid of the kernels
+    pieces : numbers of the pieces that are updated here; None for all of them
+    n_threads : int
+    """
+
+    def __init__(
+        self, problem: Problem, mass: NDArray, pieces: Sequence[int] | None, n_threads: int
+    ):
+        # Arrays that came over the network are read-only, which numba compiles for anew.
+        weight = np.require(problem.weight, requirements="W")
+        links = problem.all_links
+        links = links._replace(
+            **{k: np.require(getattr(links, k), requirements="W") for k in _LINK_ARRAYS}
+        )
+        self.problem = replace(problem, weight=weight, links=links)
+        self.mass = np.array(mass, dtype=np.float32, order="C")
+        P = problem.projection
+        self.table = aligned_zeros(P.shape[0] * problem.n, P.shape[2])
+        project_rows(self.mass, P, self.table, 0, problem.n)
+        self._n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        plan = problem.plan
+        mine = range(len(plan.pieces)) if pieces is None else sorted(pieces)
+        self._pieces = {q: plan.pieces[q] for q in mine}
+        whole = pieces is None and isinstance(problem.pairs, MemoryPairs)
+        runs = [(0, problem.n)] if whole else _runs(list(self._pieces.values()))
+        self._starts = np.array([lo for lo, _ in runs])
+        self._blocks = [problem.pairs.block(lo, hi) for lo, hi in runs]
+        self._change = [np.zeros(hi - lo) for lo, hi in runs]
+        own = None if pieces is None else frozenset(mine)
+        self._work = [self._by_run(plan.rows(step, own)) for step in range(len(plan.steps))]
+        self._sweep = self._one_call() if whole else None
+
+    def _by_run(self, rows: list[tuple[int, NDArray]]) -> list[tuple[int, NDArray[np.int64]]]:
+        """(run, rows) of a step."""
+        every = np.concatenate([np.zeros(0, np.int64), *(r for _, r in rows)])
+        run = np.searchsorted(self._starts, every, side="right") - 1
+        return [(int(r), every[run == r]) for r in np.unique(run)]
+
+    def _one_call(self) -> NDArray[np.int64] | None:
+        """All rows of a sweep in the order of the steps, where one thread updates them."""
+        steps = [rows for step in self._work for _, rows in step]
+        if self._pool is None or max(map(len, steps)) < 2 * MIN_ROWS_PER_THREAD:
+            return np.concatenate(steps)
+        return None
+
+    def update(self, steps: Sequence[int], skip_below: float) -> None:
+        if self._sweep is not None and len(steps) == len(self._work):
+            self._update_rows(0, self._sweep, skip_below)
+            return
+        for step in steps:
+            for run, rows in self._work[step]:
+                if self._pool is None or len(rows) < 2 * MIN_ROWS_PER_THREAD:
+                    self._update_rows(run, rows, skip_below)
+                    continue
+                parts = np.array_split(rows, self._n_threads)
+                jobs = [self._pool.submit(self._update_rows, run, p, skip_below) for p in parts]
+                for job in jobs:
+                    job.result()
+
+    def _update_rows(self, run: int, rows: NDArray[np.int64], skip_below: float) -> None:
+        p = self.problem
+        update_rows(
+            self.mass, self.table, p.projection, self._blocks[run], p.weight, p.all_links, rows,
+            self._change[run], skip_below,
+        )  # fmt: skip
+
+    def moved(self, step: int) -> tuple[NDArray[np.uint32], NDArray[np.float32], int]:
+        work = self._work[step]
+        moved = [np.zeros(0, np.int64)]
+        moved += [rows[self._change[r][rows - self._blocks[r].row0] < 0.0] for r, rows in work]
+        those = np.concatenate(moved)
+        return those.astype(np.uint32), self.mass[those], sum(len(rows) for _, rows in work)
+
+    def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
+        self.mass[rows] = mass
+        rows = np.require(rows, requirements="W")
+        project_some(self.mass, self.problem.projection, self.table, rows)
+
+    def changes(self) -> dict[int, float]:
+        return {
+            q: float(self._change[r][lo - block.row0 : hi - block.row0].sum())
+            for q, r, block, lo, hi in self._own()
+        }
+
+    def losses(self) -> dict[int, tuple[float, float]]:
+        p = self.problem
+
+        def of(piece: tuple[int, int, Block, int, int]) -> tuple[int, tuple[float, float]]:
+            q, _, block, lo, hi = piece
+            return q, block_objective(self.mass, self.table, block, p.weight, p.all_links, lo, hi)
+
+        return dict(self._pool.map(of, self._own()) if self._pool else map(of, self._own()))
+
+    def _own(self) -> Iterator[tuple[int, int, Block, int, int]]:
+        """(piece, its run, the run's pairs, the piece's bounds) of every own piece."""
+        for q, (lo, hi) in self._pieces.items():
+            r = int(np.searchsorted(self._starts, lo, side="right")) - 1
+            yield q, r, self._blocks[r], lo, hi
+
+    def masses(self, lo: int, hi: int) -> NDArray[np.float32]:
+        """A view."""
+        return self.mass[lo:hi]
+
+    def result(self) -> NDArray[np.float32]:
+        return self.mass
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def _runs(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Bounds of consecutive pieces together, of RUN_ROWS at most where a piece is not larger."""
+    found: list[tuple[int, int]] = []
+    for lo, hi in pieces:
+        if found and found[-1][1] == lo and hi - found[-1][0] <= RUN_ROWS:
+            found[-1] = (found[-1][0], hi)
+        else:
+            found.append((lo, hi))
+    return found
