@@ -77,9 +77,10 @@ ONLY: dict[str, tuple[str, ...]] = {
     "evdist.belief": ("numpy",),
     "evdist.evclus.gpu": ("numpy", "torch"),
     "evdist.kernels.circulant": ("numpy",),
-    "evdist.nnevclus.epochs": ("numpy", "torch"),
-    "evdist.nnevclus.rows": ("numpy", "torch"),
+    "evdist.nnevclus.loss": ("numpy", "torch"),
+    "evdist.nnevclus.network": ("numpy", "torch"),
     "evdist.nnevclus.shards": ("numpy", "torch"),
+    "evdist.nnevclus.training": ("numpy", "torch"),
 }
 
 #: The one module that may import inside a function: its public names are loaded on first use.
