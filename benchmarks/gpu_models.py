@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +25,10 @@ from evdist.bootclus.device_intervals import gaussian_posteriors, interval_targe
 from evdist.evclus.rows.arrays import Graph, State, on_grid, tiles, untile
 from evdist.evclus.rows.attributes import DeviceMetric, tiles_of
 from evdist.evclus.rows.cuda import kernels_on
-from evdist.nnevclus.epochs import Alone, Lesson, Schedule, Trainer, TrainState, weights_of
-from evdist.nnevclus.network import Network, layers
-from evdist.nnevclus.rows import Weights
+from evdist.nnevclus.loss import LossTerms
+from evdist.nnevclus.network import Network, layers, weights_of
 from evdist.nnevclus.shards import Products, Shard
+from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
 
 __all__ = ["bootclus", "nn"]
 
@@ -178,7 +178,7 @@ def _mnist(folder: Path) -> np.ndarray:
 
 
 def _trained(
-    lesson: Lesson, shard: Shard, device: str, threads: int, epochs: int
+    task: TrainingTask, shard: Shard, device: str, threads: int, epochs: int
 ) -> tuple[float, list[float], float]:
     """Epochs per second (the first not counted), loss of each epoch, loss in the end.
 
@@ -188,12 +188,8 @@ def _trained(
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     where = torch.device(device)
-    start = weights_of(lesson.network)
-    mine = Lesson(
-        copy.deepcopy(lesson.network), lesson.focal_sets, lesson.weights, None, lesson.schedule,
-        lesson.rows,
-    )  # fmt: skip
-    trainer = Trainer(mine, [shard], where, Alone())
+    start = weights_of(task.network)
+    trainer = Trainer(replace(task, network=copy.deepcopy(task.network)), [shard], where)
     trainer.load(TrainState(start))
     losses = [trainer.epoch(0)]
     began = _wait(where)
@@ -223,12 +219,12 @@ def nn(bounds: Bounds, folder: Path, device: str = "cuda", epochs: int = 20) -> 
     network = Network(layers((x.shape[1], 100)), 100, len(sets), False)
     network.draw(np.random.default_rng(0), x)
     schedule = Schedule("rmsprop", 1e-3, 500, 0.0, 0.0, 10, epochs, 0)
-    lesson = Lesson(network, sets, Weights(0.0, 0.0, 0.0), None, schedule, len(x))
+    task = TrainingTask(network, LossTerms(sets), schedule, len(x))
     shard = Shard(0, x, None, Products(X - X.mean(axis=0), "root", d0))
-    rate, losses, final = _trained(lesson, shard, device, 1, epochs)
-    again = _trained(lesson, shard, device, 1, epochs)[2]
-    rate_cpu, losses_cpu, final_cpu = _trained(lesson, shard, "cpu", 2, epochs)
-    rate_one, *_ = _trained(lesson, shard, "cpu", 1, 4)
+    rate, losses, final = _trained(task, shard, device, 1, epochs)
+    again = _trained(task, shard, device, 1, epochs)[2]
+    rate_cpu, losses_cpu, final_cpu = _trained(task, shard, "cpu", 2, epochs)
+    rate_one, *_ = _trained(task, shard, "cpu", 1, 4)
     name = torch.cuda.get_device_name() if device == "cuda" else device
     bounds.head(f"NN-EVCLUS, MNIST {len(x)} x {x.shape[1]}, hidden (100,), {epochs} epochs, {name}")
     bounds.note("epochs per second, GPU", rate, digits=2)

@@ -70,9 +70,10 @@ OWNERS: dict[str, tuple[str, ...]] = {
 #: Layers that import nothing but the standard library, these packages and what lies below them.
 ONLY: dict[str, tuple[str, ...]] = {
     "evdist.belief": ("numpy",),
-    "evdist.nnevclus.epochs": ("numpy", "torch"),
-    "evdist.nnevclus.rows": ("numpy", "torch"),
+    "evdist.nnevclus.loss": ("numpy", "torch"),
+    "evdist.nnevclus.network": ("numpy", "torch"),
     "evdist.nnevclus.shards": ("numpy", "torch"),
+    "evdist.nnevclus.training": ("numpy", "torch"),
 }
 
 #: The root package, whose public names are imported on first use, and the table of these names:

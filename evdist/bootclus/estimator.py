@@ -31,7 +31,7 @@ from evdist.bootclus.solver import (
     MassFit,
     Placement,
     bayesian_masses,
-    check_memory,
+    check_fit_memory,
     fit_masses,
     interval_focal_sets,
 )
@@ -236,15 +236,18 @@ class Bootclus(CredalClusterer):
 
     def _solver(self, shape: tuple[int, int], k: int, client: Any) -> Callable[..., MassFit]:
         """`fit_masses`, here or on the GPU, when it has the memory it needs."""
-        device = find_device(self.device)
+        device = find_device(self.device, client)
+        if client is not None and self.device == "auto":
+            device = None  # the workers' GPUs cannot be used yet, see below
         need = shape, k, int(self.n_bootstrap), self._most_clusters()
         if device is None:
-            check_memory(*need, client)
+            check_fit_memory(*need, client)
             return fit_masses
         if client is not None:
+            # Until `evdist.bootclus.device` has an executor for workers.
             raise ValueError(
-                f"device={self.device!r} is the GPU of this process; a client's workers fit on "
-                "their CPUs. Leave out one of the two."
+                f"device={self.device!r} is not yet available for Bootclus with a client: "
+                "a client's workers fit on their CPUs. Pass device='cpu', or no client."
             )
         import_module(_DEVICE).check_memory_on(device, *need)
         return partial(import_module(_DEVICE).fit_masses_on, device)
@@ -310,19 +313,19 @@ class Bootclus(CredalClusterer):
     def _bootstrap(
         self, X: NDArray, mixture: Any, seed: int, client: Any, report: Callable[[Progress], None]
     ) -> Bootstrap:
-        B, where = int(self.n_bootstrap), {"client": client, "report": report}
-        threads = thread_count(self.n_jobs)
+        B = int(self.n_bootstrap)
+        how: dict[str, Any] = {
+            "n_threads": thread_count(self.n_jobs), "client": client, "report": report
+        }  # fmt: skip
         if self.mixture is not None:
-            found = bootstrap_models(X, mixture, B, seed, n_threads=threads, **where)
-        elif self.checkpoint is None:
-            found = bootstrap_gaussian(X, mixture.parameters_, B, seed, n_threads=threads, **where)
+            found = bootstrap_models(X, mixture, B, seed, **how)
         else:
             start = mixture.parameters_
-            problem = fingerprint(X, start.model, start.weights, start.means, seed)
-            kept = KeptReplicates(str(self.checkpoint), problem)
-            found = bootstrap_gaussian(
-                X, start, B, seed, n_threads=threads, known=kept.load(), keep=kept.save, **where
-            )
+            if self.checkpoint is not None:
+                problem = fingerprint(X, start.model, start.weights, start.means, seed)
+                kept = KeptReplicates(str(self.checkpoint), problem)
+                how |= {"known": kept.load(), "keep": kept.save}
+            found = bootstrap_gaussian(X, start, B, seed, **how)
         if found.n_failed > MANY_FAILED * (B + found.n_failed):
             warnings.warn(
                 f"{found.n_failed} of {B + found.n_failed} bootstrap samples gave no mixture and "

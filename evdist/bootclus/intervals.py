@@ -11,7 +11,7 @@ Symbols
 n, k, c, B   objects, partners per object, components, replicates
 T            width of the band: places t and t' of two colours may be partners if |t - t'| < T
 chunk        CHUNK consecutive positions; posteriors are always computed for whole chunks, so that
-             their bits do not depend on who asks
+             their bits do not depend on which rows are asked for
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def draw_band(n: int, k: int, seed: int) -> Layout:
 
 # ---------------------------------------------------------------------- the window
 class _Window:
-    """Posteriors of some chunks of positions; chunks nobody needs make room for others."""
+    """Posteriors of some chunks of positions; chunks no longer needed make room for others."""
 
     def __init__(self, X: NDArray, replicates: Replicates):
         self._X, self._replicates = X, replicates

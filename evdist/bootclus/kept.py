@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from evdist.bootclus.replicates import GaussianReplicates
+from evdist.bootclus.replicates import GaussianReplicates, Gaussians
 from evdist.mixture import Parameters
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError
@@ -25,8 +25,6 @@ from evdist.stores.paths import children, join
 __all__ = ["KeptReplicates"]
 
 KIND, VERSION = "replicates", 1
-#: Replicates by number: parameters and failed draws.
-Found = dict[int, tuple[Parameters, int]]
 
 
 class KeptReplicates:
@@ -43,9 +41,9 @@ class KeptReplicates:
     def __init__(self, folder: str, problem: str):
         self._folder, self._problem = folder, problem
 
-    def load(self) -> Found:
+    def load(self) -> Gaussians:
         """All replicates that are there."""
-        found: Found = {}
+        found: Gaussians = {}
         for name in children(self._folder):
             if not name.startswith("replicates-"):
                 continue
@@ -62,7 +60,7 @@ class KeptReplicates:
             found.update(_read(attributes["model"], arrays))
         return found
 
-    def save(self, found: Found) -> None:
+    def save(self, found: Gaussians) -> None:
         """Write a batch of replicates."""
         numbers = sorted(found)
         replicates = GaussianReplicates.of([found[b][0] for b in numbers])
@@ -76,7 +74,7 @@ class KeptReplicates:
         write_arrays(join(self._folder, name), KIND, VERSION, attributes, arrays)
 
 
-def _read(model: str, arrays: dict[str, Any]) -> Found:
+def _read(model: str, arrays: dict[str, Any]) -> Gaussians:
     numbers, failed = arrays.pop("number").tolist(), arrays.pop("failed").tolist()
     return {
         b: (Parameters(model, **{name: a[row] for name, a in arrays.items()}), failed[row])

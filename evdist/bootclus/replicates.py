@@ -15,11 +15,10 @@ n; on iris that is the same.
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from evdist.bootclus.interval_kernel import gaussian_replicates
 from evdist.bootclus.intervals import Replicates
-from evdist.engine.progress import Progress
+from evdist.engine.progress import Clock, Report
 from evdist.engine.workers import map_tasks, smallest_worker
 from evdist.mixture import Parameters, fit_em_many
 from evdist.mixture.covariance import Spread
@@ -41,11 +40,12 @@ __all__ += ["bootstrap_models", "draw_counts"]
 GAIN = 2e-3
 MAX_ITER = 500
 #: Draws of one replicate before the mixture is given up.
-ATTEMPTS = 25
+DRAWS = 25
 #: Counts held at once, in numbers.
 BATCH = 4_000_000
 
-Report = Callable[[Progress], None]
+#: Replicates by number: parameters and failed draws.
+Gaussians = dict[int, tuple[Parameters, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +136,9 @@ def bootstrap_gaussian(
     *,
     n_threads: int = 1,
     client: Any = None,
-    known: dict[int, tuple[Parameters, int]] | None = None,
-    keep: Callable[[dict[int, tuple[Parameters, int]]], None] | None = None,
-    report: Report | None = None,
+    known: Gaussians | None = None,
+    keep: Callable[[Gaussians], None] | None = None,
+    report: Report = None,
 ) -> Bootstrap:
     """B weighted fits from the full-data parameters, on threads or on the workers of a cluster.
 
@@ -148,7 +148,7 @@ def bootstrap_gaussian(
     start : Parameters
     B, seed : int
     client : distributed.Client, optional
-    known : replicates that are there already, by number, each with its failed draws
+    known : replicates that are there already
     keep : called with every new batch of replicates
     """
     X = np.ascontiguousarray(X, dtype=float)
@@ -160,9 +160,11 @@ def bootstrap_gaussian(
     share = -(-len(missing) // (4 * workers)) if client is not None else len(missing)
     size = max(1, min(share, BATCH // len(X)))
     batches = [missing[i : i + size] for i in range(0, len(missing), size)]
-    task = _GaussianTask(start, seed, tol)
-    clock = _Clock(len(X), B, len(done), report)
-    for found in _results(task, X, batches, n_threads, client):
+    task = partial(_fit_gaussians, start, seed, tol)
+    clock = Clock(report, "bootstrap", B, rows=len(X), already=len(done), unit="replicate")
+    clock.tell(len(done))
+    here = (task(X, batch, n_threads) for batch in batches)
+    for found in here if client is None else map_tasks(client, task, X, batches):
         done.update(found)
         if keep is not None:
             keep(found)
@@ -172,33 +174,23 @@ def bootstrap_gaussian(
     return Bootstrap(replicates, sum(failed for _, failed in fitted))
 
 
-@dataclass(frozen=True)
-class _GaussianTask:
-    """Fits some replicates: {number: (parameters, failed draws)}."""
-
-    start: Parameters
-    seed: int
-    tol: float
-
-    def __call__(
-        self, X: NDArray, numbers: Sequence[int], n_threads: int = 1
-    ) -> dict[int, tuple[Parameters, int]]:
-        found: dict[int, tuple[Parameters, int]] = {}
-        left, reason = list(numbers), ""
-        for attempt in range(ATTEMPTS):
-            counts = np.stack([draw_counts(len(X), self.seed, b, attempt) for b in left])
-            fits = fit_em_many(
-                X, self.start, counts, tol=self.tol, max_iter=MAX_ITER, n_jobs=n_threads
-            )
-            for b, fit in zip(left, fits, strict=True):
-                if fit.failed is None:
-                    found[b] = fit.parameters, attempt
-                else:
-                    reason = fit.failed
-            left = [b for b in left if b not in found]
-            if not left:
-                return found
-        raise _given_up(left[0], reason)
+def _fit_gaussians(
+    start: Parameters, seed: int, tol: float, X: NDArray, numbers: Sequence[int], n_threads: int = 1
+) -> Gaussians:
+    found: Gaussians = {}
+    left, reason = list(numbers), ""
+    for attempt in range(DRAWS):
+        counts = np.stack([draw_counts(len(X), seed, b, attempt) for b in left])
+        fits = fit_em_many(X, start, counts, tol=tol, max_iter=MAX_ITER, n_jobs=n_threads)
+        for b, fit in zip(left, fits, strict=True):
+            if fit.failed is None:
+                found[b] = fit.parameters, attempt
+            else:
+                reason = fit.failed
+        left = [b for b in left if b not in found]
+        if not left:
+            return found
+    raise _given_up(left[0], reason)
 
 
 # ---------------------------------------------------------------------- any mixture
@@ -210,7 +202,7 @@ def bootstrap_models(
     *,
     n_threads: int = 1,
     client: Any = None,
-    report: Report | None = None,
+    report: Report = None,
 ) -> Bootstrap:
     """B copies of a fitted mixture, each fitted again with `fit(X, sample_weight=counts)`.
 
@@ -220,83 +212,41 @@ def bootstrap_models(
     if "warm_start" in getattr(model, "get_params", dict)():
         model.set_params(warm_start=True)
     n_clusters = np.shape(model.predict_proba(X[:1]))[1]
-    task = _ModelTask(model, n_clusters, seed)
-    clock = _Clock(len(X), B, 0, report)
+    task = partial(_fit_model, model, n_clusters, seed)
+    clock = Clock(report, "bootstrap", B, rows=len(X), unit="replicate")
+    clock.tell(0)
     done: dict[int, tuple[Any, int]] = {}
-    batches = [[b] for b in range(B)]
-    for found in _results(task, X, batches, n_threads, client):
-        done.update(found)
-        clock.tell(len(done))
+    with ThreadPoolExecutor(n_threads) as pool:
+        if client is None:
+            found = pool.map(partial(task, X), range(B))
+        else:
+            found = map_tasks(client, task, X, range(B))
+        for b, replicate, failed in found:
+            done[b] = replicate, failed
+            clock.tell(len(done))
     models = tuple(done[b][0] for b in range(B))
     return Bootstrap(ModelReplicates(models, n_clusters), sum(done[b][1] for b in range(B)))
 
 
-@dataclass(frozen=True)
-class _ModelTask:
-    model: Any
-    n_clusters: int
-    seed: int
-
-    def __call__(
-        self, X: NDArray, numbers: Sequence[int], n_threads: int = 1
-    ) -> dict[int, tuple[Any, int]]:
-        return {b: self._replicate(X, b) for b in numbers}
-
-    def _replicate(self, X: NDArray, b: int) -> tuple[Any, int]:
-        reason = ""
-        for attempt in range(ATTEMPTS):
-            model = copy.deepcopy(self.model)
-            counts = draw_counts(len(X), self.seed, b, attempt).astype(float)
-            try:
-                P = model.fit(X, sample_weight=counts).predict_proba(X)
-            except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:
-                reason = str(error)
-                continue
-            if np.shape(P) == (len(X), self.n_clusters) and np.isfinite(P).all():
-                return model, attempt
-            reason = "its probabilities are not finite, or of another number of clusters"
-        raise _given_up(b, reason)
+def _fit_model(model: Any, n_clusters: int, seed: int, X: NDArray, b: int) -> tuple[int, Any, int]:
+    """Replicate b: its number, the fitted copy of the model, and its failed draws."""
+    reason = ""
+    for attempt in range(DRAWS):
+        mine = copy.deepcopy(model)
+        counts = draw_counts(len(X), seed, b, attempt).astype(float)
+        try:
+            P = mine.fit(X, sample_weight=counts).predict_proba(X)
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:
+            reason = str(error)
+            continue
+        if np.shape(P) == (len(X), n_clusters) and np.isfinite(P).all():
+            return b, mine, attempt
+        reason = "its probabilities are not finite, or of another number of clusters"
+    raise _given_up(b, reason)
 
 
 def _given_up(b: int, reason: str) -> RuntimeError:
     return RuntimeError(
-        f"Bootstrap replicate {b} has failed {ATTEMPTS} times, the last time because {reason}. "
+        f"Bootstrap replicate {b} has failed {DRAWS} times, the last time because {reason}. "
         "Take fewer clusters or a simpler covariance model."
     )
-
-
-# ---------------------------------------------------------------------- where they run
-def _results(
-    task: Any, X: NDArray, batches: list[list[int]], n_threads: int, client: Any
-) -> Iterator[dict[int, tuple[Any, int]]]:
-    """The results of all batches, in some order."""
-    if client is not None:
-        yield from map_tasks(client, task, X, batches)
-    elif isinstance(task, _GaussianTask):
-        for batch in batches:
-            yield task(X, batch, n_threads)
-    else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            yield from pool.map(lambda batch: task(X, batch), batches)
-
-
-class _Clock:
-    """News of the bootstrap: replicates take the place of sweeps."""
-
-    def __init__(self, n: int, B: int, already: int, report: Report | None):
-        self._n, self._B, self._already, self._report = n, B, already, report
-        self._began = time.perf_counter()
-        self.tell(already)
-
-    def tell(self, done: int) -> None:
-        if self._report is None:
-            return
-        each = (time.perf_counter() - self._began) / max(done - self._already, 1)
-        left = (self._B - done) * each
-        rate = self._n / each if each > 0 else 0.0
-        self._report(
-            Progress(
-                "bootstrap", done, self._B,
-                rows_per_second=rate, seconds_left=left, unit="replicate",
-            )
-        )  # fmt: skip

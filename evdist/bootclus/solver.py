@@ -25,7 +25,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, mutual_neighbour_pairs
@@ -41,6 +40,7 @@ from evdist.bootclus.intervals import (
     some_intervals,
 )
 from evdist.engine.loop import Solution
+from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.engine.workers import smallest_worker
 from evdist.evclus.irqp import Stop
@@ -52,8 +52,8 @@ from evdist.evclus.solver import Solver
 from evdist.kernels.graph import MIN_COLOURS
 from evdist.kernels.vector import aligned_zeros, padded_width
 
-__all__ = ["MassFit", "Placement", "bayesian_masses", "belief_projections", "check_memory"]
-__all__ += ["fit_masses", "interval_focal_sets"]
+__all__ = ["MassFit", "Placement", "bayesian_masses", "belief_projections"]
+__all__ += ["check_fit_memory", "fit_masses", "interval_focal_sets"]
 
 #: Fitted objects that a new one is compared with.
 LANDMARKS = 300
@@ -221,7 +221,7 @@ class Placement:
 
 
 # ---------------------------------------------------------------------- before it starts
-def check_memory(shape: tuple[int, int], k: int, B: int, c: int, client: Any = None) -> None:
+def check_fit_memory(shape: tuple[int, int], k: int, B: int, c: int, client: Any = None) -> None:
     """Refuse a fit that cannot fit, with the cure; on a cluster, by the smallest worker.
 
     A kept pair has two entries of 8 bytes; a row of masses, on all pairs of clusters, is held
@@ -230,18 +230,13 @@ def check_memory(shape: tuple[int, int], k: int, B: int, c: int, client: Any = N
     """
     n, d = shape
     f = c + c * (c - 1) // 2
-    workers, there, where = 1, psutil.virtual_memory().available, "here"
-    if client is not None:
-        where = "on the smallest worker"
-        workers, there = smallest_worker(client)
-    pairs = 16 * n * k // workers
-    masses = n * (4 * (2 * padded_width(f) + 3 * f) + 8 * (2 * d + 6))
-    window = WINDOW_BYTES + 4 * c * B * min(n, 8 * max(MIN_BAND, 2 * k) * MIN_COLOURS)
-    need = pairs + masses + window
-    if need > there:
-        raise MemoryError(
-            f"This fit needs about {need / 1e9:.1f} GB ({pairs / 1e9:.1f} GB for {n:,} x {k} kept "
-            f"pairs, {masses / 1e9:.1f} GB for masses and data, {window / 1e9:.1f} GB for the "
-            f"replicates of a window), but {there / 1e9:.1f} GB are free {where}. Lower "
-            "n_dissimilarities or n_bootstrap, or use more workers."
-        )
+    workers = 1 if client is None else smallest_worker(client)[0]
+    parts = {
+        f"{n:,} x {k} kept pairs": 16 * n * k // workers,
+        "masses and data": n * (4 * (2 * padded_width(f) + 3 * f) + 8 * (2 * d + 6)),
+        "the replicates of a window": (
+            WINDOW_BYTES + 4 * c * B * min(n, 8 * max(MIN_BAND, 2 * k) * MIN_COLOURS)
+        ),
+    }
+    cure = "Lower n_dissimilarities or n_bootstrap, or use more workers."
+    check_memory(parts, cure, client=client)

@@ -7,7 +7,7 @@ from typing import Any
 
 from evdist.engine.workers import smallest_worker
 
-__all__ = ["device_count", "find_device"]
+__all__ = ["device_count", "find_device", "find_here"]
 
 
 def find_device(name: Any, client: Any = None) -> str | None:
@@ -44,9 +44,14 @@ def find_device(name: Any, client: Any = None) -> str | None:
     )
 
 
+def find_here(device: str | None) -> str | None:
+    """`device` where this process has it too, else None: only a client's workers may have GPUs."""
+    return device if device is not None and int(device[5:] or 0) < device_count() else None
+
+
 def device_count() -> int:
     """GPUs that torch can use in this process."""
-    import torch  # seconds that only those pay who ask for a GPU
+    import torch  # takes seconds, and is needed for a GPU only
 
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 

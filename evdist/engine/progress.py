@@ -76,11 +76,16 @@ class Clock:
         change: float = math.nan,
         *,
         left: int | None = None,
+        timed: int | None = None,
     ) -> None:
-        """Report that `done` steps are done; `left` more are expected, by default all others."""
+        """Report that `done` steps are done; `left` more are expected, by default all others.
+
+        `timed` is the number of steps done by now, where several are reported one after the other.
+        """
         if self._report is None:
             return
-        each = max(self.seconds, 1e-9) / max(done - self._already + self._before, 1)
+        steps = (done if timed is None else timed) - self._already + self._before
+        each = max(self.seconds, 1e-9) / max(steps, 1)
         left = self._most - done if left is None else min(left, self._most - done)
         self._report(
             Progress(

@@ -3,17 +3,17 @@
 The work is cut into parts, more or fewer to a rank. A round is one task per worker. All tasks of a
 round meet in a process group (gloo, or nccl with CUDA), work, and leave it. Between rounds nothing
 is kept on the workers but the parts they were sent, so that a round can be done again: when a
-worker dies, the tasks of the others fail or are cancelled, and the caller is told
-(`RankLostError`). What a round returned is the restore point.
+worker dies, the tasks of the others fail or are cancelled, and the round starts again on the
+workers that are left. What a round returned is the restore point.
 """
 
 from __future__ import annotations
 
 import datetime
 import socket
-import sys
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,21 +22,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
-from evdist.engine.workers import wait_for_workers
+from evdist.engine.workers import ATTEMPTS, LOOK, WorkersLostError, library, wait_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Group", "RankLostError", "Ranks", "shares", "workers_of"]
+__all__ = ["Group", "RankLostError", "Ranks", "shares"]
 
 #: Seconds that ranks wait for each other, when they meet and in every step.
 MEETING, PATIENCE = 15.0, 600.0
-#: Seconds between looks at the list of workers while a round runs.
-_LOOK = 1.0
 
 
 class RankLostError(RuntimeError):
-    """A worker was lost, or no longer answered, while its ranks worked together."""
+    """A worker was lost, or no longer answered, during a round."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Group:
     def gather(self, values: torch.Tensor) -> torch.Tensor:
         """Rows of all parts, (parts, p), from those of this rank's own, in the order of the parts.
 
-        Rows travel as they are. A sum over ranks on the way would depend on who has which part.
+        Rows travel as they are. A sum over ranks on the way would depend on how parts are dealt.
         """
         if self.world == 1:
             return values
@@ -69,9 +67,9 @@ def shares(parts: int, world: int) -> list[range]:
 
 
 def _free_port(task: Callable[..., Any]) -> int:
-    """A port of this machine that nobody uses at the moment.
+    """A port of this machine that is free at the moment.
 
-    By taking the task a worker has loaded what it needs, which may last longer than ranks wait.
+    To receive `task` a worker loads what it needs, which may last longer than ranks wait.
     """
     with socket.socket() as trial:
         trial.bind(("", 0))
@@ -103,60 +101,77 @@ def _work(
         dist.destroy_process_group()
 
 
-def workers_of(client: Client) -> list[str]:
-    """Addresses of the workers that are there, in order; one at least is waited for."""
-    return sorted(wait_for_workers(client))
-
-
 class Ranks:
-    """The workers of a client as ranks 0, 1, ...
+    """The workers of a client as ranks 0, 1, ..., each with some parts of the work.
 
     Parameters
     ----------
     client : distributed.Client
         One thread per worker is enough; a worker holds one rank whatever its threads.
-    parts : int
-        Into so many the work is cut; no more workers than that are taken.
+    parts : sequence
+        Dealt to the workers in order; no more workers than parts are taken.
     cuda : bool
         Whether the tensors that are gathered lie on CUDA devices.
     """
 
-    def __init__(self, client: Client, parts: int, cuda: bool):
+    def __init__(self, client: Client, parts: Sequence[Any], cuda: bool):
         self._client, self._parts = client, parts
         self._backend = "nccl" if cuda else "gloo"
-        self.workers = self._present()
-        self._sent: list[Future] = []
+        self._deal()
 
     @property
     def world(self) -> int:
-        return len(self.workers)
+        return len(self._workers)
 
-    def _present(self) -> list[str]:
-        return workers_of(self._client)[: self._parts]
-
-    def send(self, parts: Sequence[Any]) -> None:
-        """Give each worker a list of parts of its own, which its rounds will get."""
+    def _deal(self) -> None:
+        """Send the parts to the workers that are there now."""
+        self._workers = sorted(wait_for_workers(self._client))[: len(self._parts)]
         # A list by itself would be scattered item by item.
         self._sent = [
-            self._client.scatter([[parts[i] for i in share]], workers=[worker], hash=False)[0]
-            for worker, share in zip(self.workers, shares(self._parts, self.world), strict=True)
+            self._client.scatter([[self._parts[i] for i in share]], workers=[worker], hash=False)[0]
+            for worker, share in zip(
+                self._workers, shares(len(self._parts), self.world), strict=True
+            )
         ]
 
-    def renew(self) -> None:
-        """Take the workers that are there now; what was sent to the old ones is forgotten."""
-        self.workers, self._sent = self._present(), []
+    def round(self, task: Callable[..., Any], *args: Any, start: str) -> list[Any]:
+        """`task(group, its parts, *args)` on every worker at once; results by rank.
 
-    def round(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        """`task(group, its parts, *args)` on every worker at once; results by rank."""
-        first = self.workers[0]
+        When a worker is lost, the parts are dealt to those that are left and the round is done
+        again; `start` names what it starts from, for messages.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                return self._round(task, *args)
+            except RankLostError as error:
+                lost = error
+            try:
+                self._deal()
+            except TimeoutError as error:
+                raise WorkersLostError(
+                    f"{lost} No worker is left to go on from {start}. Start workers and fit again, "
+                    "with the same checkpoint to go on from there."
+                ) from error
+            warnings.warn(
+                f"{lost} Training goes on from {start}, on {self.world} worker(s).",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        raise WorkersLostError(
+            f"{lost} Workers are lost faster than epochs are done; what is left is {start}. Fit "
+            "again, with the same checkpoint to go on from there."
+        ) from lost
+
+    def _round(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        first = self._workers[0]
         host = first.split("://")[-1].rpartition(":")[0].strip("[]")
         # All answer, and have loaded what they need, before they are to meet.
-        asked = [self._submit(worker, _free_port, task) for worker in self.workers]
+        asked = [self._submit(worker, _free_port, task) for worker in self._workers]
         port, *_ = self._results(asked)
-        groups = [Group(rank, self.world, self._parts) for rank in range(self.world)]
+        groups = [Group(rank, self.world, len(self._parts)) for rank in range(self.world)]
         jobs = [
             self._submit(worker, _work, task, self._backend, host, port, group, mine, *args)
-            for worker, group, mine in zip(self.workers, groups, self._sent, strict=True)
+            for worker, group, mine in zip(self._workers, groups, self._sent, strict=True)
         ]
         return self._results(jobs)
 
@@ -168,18 +183,18 @@ class Ranks:
 
     def _results(self, jobs: list[Future]) -> list[Any]:
         """Results of all jobs; an error of the work itself is raised as it is."""
-        distributed = sys.modules["distributed"]
+        distributed = library()
         waiting = list(jobs)
         while waiting:
             try:
                 with self._client.as_current():  # it need not be the process's only one
-                    distributed.wait(waiting, timeout=_LOOK, return_when="FIRST_COMPLETED")
+                    distributed.wait(waiting, timeout=LOOK, return_when="FIRST_COMPLETED")
             except (TimeoutError, distributed.client.FuturesCancelledError):
                 pass  # rows that were sent to a lost worker take the task with them
             waiting = [job for job in jobs if job.status == "pending"]
             failed = [job for job in jobs if job.status not in ("pending", "finished")]
             # Tasks are pinned: that of a lost worker would wait for ever.
-            lost = set(self.workers) - set(self._client.nthreads())
+            lost = set(self._workers) - set(self._client.nthreads())
             if failed or lost:
                 self._give_up(jobs, failed, lost)
         return self._client.gather(jobs)
@@ -192,13 +207,13 @@ class Ranks:
             if not _is_connection(error):
                 raise error
         there = set(self._client.nthreads())
-        gone = ", ".join(sorted(lost | (set(self.workers) - there))) or "a worker"
+        gone = ", ".join(sorted(lost | (set(self._workers) - there))) or "a worker"
         raise RankLostError(f"{gone} was lost.") from next(iter(errors), None)
 
 
 def _is_connection(error: BaseException) -> bool:
     """Whether a rank failed because another one was gone."""
-    distributed = sys.modules["distributed"]
+    distributed = library()
     gone = (dist.DistError, ConnectionError, TimeoutError, distributed.KilledWorker)
     text = str(error).lower()
     heard = any(

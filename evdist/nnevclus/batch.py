@@ -13,10 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
-__all__ = ["adaptive_steps", "lbfgs"]
+from evdist.engine.loop import Solution
+from evdist.engine.memory import check_memory
+from evdist.engine.progress import Clock, Report
+from evdist.nnevclus.loss import Loss
+from evdist.nnevclus.network import FlatWeights, Inputs, Network, one_thread, weights_of
+from evdist.nnevclus.problem import Problem, draw_pairs, make_deltas
+from evdist.nnevclus.training import Schedule
+
+__all__ = ["adaptive_steps", "fit_batch", "lbfgs"]
 
 #: A function of theta that gives its value and gradient.
 Function = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
@@ -30,6 +39,90 @@ MEMORY = 20
 FIRST, GROW, SHRINK, BACK = 0.1, 1.2, 0.8, 0.5
 #: Share of the last step that is taken again.
 MOMENTUM = 0.5
+
+
+def fit_batch(
+    problem: Problem,
+    network: Network,
+    k: int | None,
+    schedule: Schedule,
+    *,
+    report: Report,
+    stage: str,
+) -> Solution[dict[str, NDArray]]:
+    """Minimise eq. (9), or with k kept pairs of each object eq. (15).
+
+    Not engine.loop.minimise: scipy's L-BFGS runs its own loop and calls back.
+    """
+    n, device, seed = len(problem.x), problem.device, schedule.seed
+    order = np.random.default_rng([seed, 17]).permutation(n)
+    held, own = np.split(order, [round(schedule.validation * n)])
+    own = np.sort(own)
+    _check_memory(len(own), len(held), k, device)
+    clock = Clock(report, stage, schedule.max_iter, rows=n)
+    with one_thread():
+        network.to(device)
+        flat = FlatWeights(network)
+        inputs = Inputs.of(problem.x, problem.fx, device)
+        loss = Loss(network, problem.terms, device)
+        source = problem.source.subset(own.astype(np.uint32)) if len(held) else problem.source
+        mine, others = torch.from_numpy(own).to(device), torch.from_numpy(held).to(device)
+        deltas = make_deltas(problem.source, problem.d0).on(device)
+        pairs = deltas(mine) if k is None else draw_pairs(source, k, problem.d0, seed, device)
+        outside = deltas(others) if len(held) else None
+        theta = flat.theta.double().cpu().numpy()
+        best, kept, since = np.inf, theta.copy(), 0
+
+        def fun(theta: NDArray) -> tuple[float, NDArray[np.float64]]:
+            flat.theta.copy_(torch.from_numpy(theta))
+            flat.grad.zero_()
+            value = loss(inputs.masses(network, mine), pairs)
+            value.backward()
+            return float(value.detach()), flat.grad.double().cpu().numpy()
+
+        def after(theta: NDArray, value: float) -> bool:
+            """Whether the watched loss has not fallen by `tol` for `patience` iterations."""
+            nonlocal best, kept, since
+            history.append(value)
+            clock.tell(len(history) - 1, value, value - history[-2])
+            watched = value
+            if outside is not None:
+                flat.theta.copy_(torch.from_numpy(theta))
+                network.eval()
+                with torch.no_grad():
+                    watched = float(loss(inputs.masses(network, others), outside))
+                network.train()
+            if watched < best * (1 - schedule.tol):
+                best, kept, since = watched, theta.copy(), 0
+            else:
+                since += 1
+            return since >= schedule.patience
+
+        network.train()
+        history = [fun(theta)[0]]
+        method = lbfgs if schedule.optimizer == "lbfgs" else adaptive_steps
+        theta = method(fun, theta, schedule.max_iter, after)
+        # L-BFGS also ends where its line search finds nothing lower, which is the end as well.
+        converged = since >= schedule.patience or len(history) - 1 < schedule.max_iter
+        network.eval()
+        history[-1] = fun(theta if outside is None else kept)[0]
+        return Solution(weights_of(network), history, converged, clock.seconds)
+
+
+def _check_memory(own: int, held: int, k: int | None, device: torch.device) -> None:
+    """A pair of objects has a dissimilarity and a residual; a kept pair also its partner."""
+    parts = {f"all pairs of {own:,} objects": 8 * own**2}
+    if k is not None:
+        parts = {f"{own:,} x {k} kept pairs": 16 * own * k}
+    if held:
+        parts[f"all pairs of {held:,} held-out objects"] = 8 * held**2
+    on_gpu = device.type == "cuda"
+    check_memory(
+        parts,
+        "Train by mini-batches (batch_size), or keep fewer pairs (n_dissimilarities).",
+        free=torch.cuda.mem_get_info(device)[0] if on_gpu else None,
+        where="on the GPU" if on_gpu else "here",
+    )
 
 
 def lbfgs(fun: Function, theta: NDArray[np.float64], max_iter: int, after: After) -> NDArray:

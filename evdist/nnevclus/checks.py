@@ -1,4 +1,4 @@
-"""What NNEVCLUS is given, checked before work starts: parameters, labels, centres, features."""
+"""What NNEVCLUS is given, checked before work starts: parameters and labels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.data.inputs import is_pair_list, load, make_source
-from evdist.data.sources import PairList, Source
 from evdist.estimators.checks import checked_d0, integer, non_negative, one_of, positive
-from evdist.kernels.threads import thread_count
-from evdist.nnevclus.centres import evclus_centres, peak_centres
 
-__all__ = ["BATCH", "MINI", "check_labels", "check_parameters", "label_centres", "source_of"]
+__all__ = ["BATCH", "MINI", "check_labels", "check_parameters"]
 
 #: Optimisers of the two ways to train.
 BATCH, MINI = ("lbfgs", "adaptive"), ("rmsprop", "adam")
@@ -43,7 +39,6 @@ def check_parameters(model: Any, client: Any) -> None:
     if model.batch_size is not None and model.batch_size != "auto":
         integer("batch_size", model.batch_size, 2)
     one_of("optimizer", model.optimizer, ("auto", *BATCH, *MINI))
-    one_of("device", model.device, ("auto", "cpu", "cuda"))
     checked_d0(model.d0)
     if model.checkpoint is not None and model.random_state is None:
         raise ValueError(
@@ -56,20 +51,6 @@ def check_parameters(model: Any, client: Any) -> None:
             f"{what} by mini-batches; batch_size=None trains on all objects at once. "
             'Pass a number or "auto", or no client and no n_shards.'
         )
-
-
-def source_of(X: NDArray, metric: Any, metric_features: Any) -> Source:
-    """Dissimilarities of the rows of X, or of the features given instead."""
-    Z = X if metric_features is None else np.asarray(load(metric_features), dtype=float)
-    if is_pair_list(Z, metric):
-        raise ValueError(
-            'NNEVCLUS needs the dissimilarity of any two objects: metric="pairs" is not known.'
-        )
-    source = make_source(Z, metric)
-    assert not isinstance(source, PairList)
-    if source.n != len(X):
-        raise ValueError(f"metric_features has {source.n} rows, X has {len(X)}.")
-    return source
 
 
 def check_labels(labels: Any, n: int, n_clusters: int) -> NDArray[np.int64] | None:
@@ -87,28 +68,3 @@ def check_labels(labels: Any, n: int, n_clusters: int) -> NDArray[np.int64] | No
             f"object {row} has {found[row]!r}."
         )
     return found.astype(np.int64)
-
-
-def label_centres(
-    centres: Any, x: NDArray, source: Source, *, n_clusters: int, d0: float, seed: int,
-    n_jobs: int | None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
-    """The objects that stand for the clusters, (c,), and labels that say so, (n,)."""
-    c, n = n_clusters, source.n
-    if isinstance(centres, str):
-        if one_of("centres", centres, ("peaks", "evclus")) == "peaks":
-            found = peak_centres(x, c, seed)
-        else:
-            found = evclus_centres(source, c, d0, seed, thread_count(n_jobs))
-    else:
-        found = np.asarray(centres)
-        whole = found.dtype.kind in "iu" and found.shape == (c,)
-        if not whole or found.min() < 0 or found.max() >= n or len(set(found.tolist())) < c:
-            raise ValueError(
-                f"centres must be {c} different objects of 0..{n - 1}, one for each cluster, "
-                f'or "peaks" or "evclus", got {centres!r}.'
-            )
-        found = found.astype(np.int64)
-    labels = np.full(n, -1, np.int64)
-    labels[found] = np.arange(len(found))
-    return found, labels

@@ -6,34 +6,40 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
 from evdist.constraints import check_links
+from evdist.data.inputs import load
+from evdist.engine.device import find_device, find_here
 from evdist.engine.progress import Progress
+from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import at_most_objects, focal_family
 from evdist.evclus.solver import first_focal_sets
 from evdist.kernels.threads import thread_count
-from evdist.nnevclus.checks import (
-    check_labels,
-    check_parameters,
-    label_centres,
-    source_of,
-)
+from evdist.nnevclus.centres import label_centres
+from evdist.nnevclus.checks import check_labels, check_parameters
+from evdist.nnevclus.fit import training_of
 from evdist.nnevclus.inputs import Preparation
-from evdist.nnevclus.model import NetworkModel
-from evdist.nnevclus.rows import Known, Weights, pick_device
-from evdist.nnevclus.solver import Problem, network_masses, pick_d0, rebuilt, starts
-from evdist.nnevclus.training import training
+from evdist.nnevclus.loss import LossTerms, Supervision
+from evdist.nnevclus.network import Network, draw_networks, network_masses, rebuild_network
+from evdist.nnevclus.problem import Problem, find_d0, source_of
+from evdist.nnevclus.saved import from_arrays, to_arrays
 from evdist.partition import CredalPartition
+from evdist.partition.rows import is_dask, map_rows
+from evdist.stores.encoding import StoreError
+from evdist.stores.paths import Url, address
 
 __all__ = ["NNEVCLUS"]
 
 _FAMILIES = ("simple", "pairs", "full")
 
 
-class NNEVCLUS(NetworkModel):
+class NNEVCLUS(CredalClusterer):
     """Evidential clustering by a neural network, which places new objects by itself.
 
     A network maps attributes to mass functions such that the conflict between those of two objects
@@ -99,8 +105,9 @@ class NNEVCLUS(NetworkModel):
         Iterations, or epochs, at most.
     n_init : int, default=3
         Random starts; the lowest objective wins.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        "auto" is the CUDA device where there is one.
+    device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="auto"
+        Where the network is trained and predicts; "auto" is a GPU where there is one. With a
+        client, that of each of its workers.
     n_jobs : int, default=None
         Threads for choosing d0 and for centres="evclus"; the result does not depend on it. The
         network itself trains on one thread, or on many workers.
@@ -140,6 +147,12 @@ class NNEVCLUS(NetworkModel):
     >>> NNEVCLUS(n_clusters=3, random_state=0).fit(X).predict_mass(X[:5]).shape
     (5, 5)
     """
+
+    d0_: float
+    d0_curve_: list[tuple[float, float]]
+    centres_: NDArray[np.int64]
+    network_: Network
+    _prepare: Preparation
 
     def __init__(
         self,
@@ -253,7 +266,8 @@ class NNEVCLUS(NetworkModel):
                 "Give labels or centres, not both: a centre's cluster need not be that of a label."
             )
         own = self.metric == "precomputed" and metric_features is None
-        device = pick_device(self.device)
+        trained_on = find_device(self.device, client)
+        device = torch.device(find_here(trained_on) or "cpu")
         self._prepare = Preparation.of(
             X, n_components=int(self.n_components) if own else None,
             gate=(float(self.gate_outliers), float(self.gate_width)) if self.gate else None,
@@ -261,29 +275,88 @@ class NNEVCLUS(NetworkModel):
         )  # fmt: skip
         x, fx = self._prepare(X, device)
         threads = thread_count(self.n_jobs)
-        self.d0_, self.d0_curve_ = pick_d0(source, self.d0, c, seed, threads)
+        self.d0_, self.d0_curve_ = find_d0(source, self.d0, c, seed, threads)
         if hasattr(self, "centres_"):
             del self.centres_  # of a fit before
         if self.centres is not None:
             self.centres_, known = label_centres(
-                self.centres, x, source, n_clusters=c, d0=self.d0_, seed=seed, n_jobs=self.n_jobs
+                self.centres, x, source, n_clusters=c, d0=self.d0_, seed=seed, n_threads=threads
             )
         sets = first_focal_sets(family, c)
-        weights = Weights(
-            float(self.constraint_weight), float(self.label_weight), float(self.l2_penalty)
+        terms = LossTerms(
+            sets, float(self.constraint_weight), float(self.label_weight), float(self.l2_penalty),
+            Supervision.of(x, fx, must, cannot, known),
+        )  # fmt: skip
+        problem = Problem(x, fx, source, self.d0_, terms, device)
+        networks = draw_networks(
+            self.hidden, self.body, x, len(sets), fx is not None, n_init=int(self.n_init), seed=seed
         )
-        problem = Problem(
-            x, fx, source, self.d0_, sets, weights, Known.of(x, fx, must, cannot, known), device
-        )
-        networks = starts(tuple(self.hidden), self.body, problem, int(self.n_init), seed)
         with self._reporting() as report:
-            train = training(self, problem, seed, report, client)
+            train = training_of(self, problem, seed, report, client, trained_on or "cpu")
             fits = [
                 train(network, stage="fit" if i == 0 else f"fit {i + 1}")
                 for i, network in enumerate(networks)
             ]
         best = min(fits, key=lambda fit: fit.objective)
-        self.network_ = rebuilt(best.weights, tuple(self.hidden), self.body)
-        mass = network_masses(self.network_, x, fx, problem.device)
+        self.network_ = rebuild_network(best.value, self.hidden, self.body)
+        mass = network_masses(self.network_, x, fx, device)
         self._finish(CredalPartition(mass, sets), best.history, best.converged)
         return self
+
+    # ------------------------------------------------------------------ new objects
+    def predict_mass(self, X: Any) -> Any:
+        """Mass functions that the network gives to objects, old or new: (rows, f).
+
+        With metric="precomputed" (and no `metric_features`) the rows of X are dissimilarities to
+        all training objects. A Dask array gives a Dask array.
+        """
+        check_is_fitted(self, "credal_partition_")
+        if is_dask(X) and hasattr(X, "map_blocks") and hasattr(X, "rechunk"):
+            f = len(self.credal_partition_.focal_sets)
+            return map_rows(self._predict_rows, X, width=f, dtype=np.float32)
+        device = torch.device(find_device(self.device) or "cpu")
+        x, fx = self._prepare(self._table(load(X), reset=False), device)
+        return network_masses(self.network_, x, fx, device)
+
+    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
+        return self.predict_mass(rows)
+
+    # ------------------------------------------------------------------ on disk
+    @classmethod
+    def load(cls, url: Url, *, body: Any = None, metric: Callable | None = None) -> Self:
+        """The fitted model that :meth:`save` wrote; it predicts the same bits.
+
+        `body` is a module like the one that the model was trained with: of such a module only the
+        weights are saved. `metric` is the function of a model with a callable metric.
+        """
+        given = {"body": body, "metric": metric}
+        return cls._load(address(url), {k: v for k, v in given.items() if v is not None})
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        values, arrays = self._prepare.state()
+        values["d0"] = float(self.d0_)
+        values["d0_curve"] = [[float(q), float(value)] for q, value in self.d0_curve_]
+        weights = {k: v.cpu().numpy() for k, v in self.network_.state_dict().items()}
+        arrays |= to_arrays("network", weights)
+        if hasattr(self, "centres_"):
+            arrays["centres"] = self.centres_
+        return values, arrays
+
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+        self._prepare = Preparation.from_state(values, arrays)
+        if self._prepare.raw and self.body is None:
+            raise StoreError(
+                "This model was trained with a body of its own: pass a module like it, "
+                "NNEVCLUS.load(url, body=module)."
+            )
+        self.d0_ = float(values["d0"])
+        self.d0_curve_ = [(float(q), float(value)) for q, value in values["d0_curve"]]
+        if "centres" in arrays:
+            self.centres_ = arrays["centres"]
+        self.network_ = rebuild_network(from_arrays("network", arrays), self.hidden, self.body)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.sparse = False
+        return tags

@@ -1,225 +1,207 @@
-"""A training of NN-EVCLUS from its start to its end: on all objects at once, or by mini-batches.
+"""A training of NN-EVCLUS from its start to its end: on all objects at once, or by mini-batches in
+this process or on the workers of a cluster.
 
 Reference: Denoeux (2021), NN-EVCLUS, section 3.2.
+
+On workers a round is a few epochs on all of them; the state that it leaves is the restore point.
+Every rank starts a round with the same state and takes the same steps, so all end with the same
+network, which is checked. When a worker is lost, its shards are dealt to the others and the round
+is done again (`evdist.engine.ranks`): the bits stay the same.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evdist.engine.progress import Progress
-from evdist.nnevclus.batch import adaptive_steps, lbfgs
-from evdist.nnevclus.deltas import kept, make_deltas
-from evdist.nnevclus.epochs import (
-    Alone,
-    Lesson,
-    Schedule,
-    Trainer,
-    TrainState,
-    evaluate,
-    train,
-    weights_of,
-)
-from evdist.nnevclus.network import FlatWeights, Network
-from evdist.nnevclus.rows import Inputs, Loss, one_thread
-from evdist.nnevclus.shards import Shard, deal_rows
-from evdist.nnevclus.solver import Problem
+from evdist.engine.loop import Solution
+from evdist.engine.progress import Clock, Report
+from evdist.engine.ranks import Group, Ranks
+from evdist.engine.workers import wait_for_workers
+from evdist.nnevclus.batch import fit_batch
+from evdist.nnevclus.checks import BATCH, MINI
+from evdist.nnevclus.network import Network, weights_of
+from evdist.nnevclus.problem import Problem
+from evdist.nnevclus.saved import Checkpoints, saved_problem
+from evdist.nnevclus.shards import Shard
+from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
+from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["Fit", "Here", "Report", "Site", "fit_batch", "fit_epochs", "make_shards"]
+__all__ = ["Fit", "training_of"]
 
-Report = Callable[[Progress], None]
+#: batch_size="auto" trains on all objects at once up to AT_ONCE of them, else on so many.
+AT_ONCE, OBJECTS = 2000, 200
 
-
-@dataclass(frozen=True)
-class Fit:
-    """A trained network: its state_dict, and how it came about."""
-
-    weights: dict[str, NDArray]
-    objective: float
-    history: list[float]
-    converged: bool
+#: The weights of a trained network (its state_dict), and how they came about.
+Fit = Solution[dict[str, NDArray]]
 
 
-# ---------------------------------------------------------------------- all objects at once
-def fit_batch(
-    problem: Problem,
-    network: Network,
-    *,
-    k: int | None,
-    optimizer: str,
-    stop: Schedule,
-    report: Report,
-    stage: str,
-) -> Fit:
-    """Minimise eq. (9), or with k kept pairs of each object eq. (15)."""
-    n, device = problem.n, problem.device
-    watch = _Watch(stop, report, stage, n)
-    with one_thread():
-        network.to(device)
-        flat = FlatWeights(network)
-        inputs = Inputs.of(problem.x, problem.fx, device)
-        loss = Loss(network, problem.focal_sets, problem.weights, problem.known, device)
-        order = np.random.default_rng([stop.seed, 17]).permutation(n)
-        held, own = np.split(order, [round(stop.validation * n)])
-        own = np.sort(own)
-        source = problem.source if not len(held) else problem.source.subset(own.astype(np.uint32))
-        mine, others = torch.from_numpy(own).to(device), torch.from_numpy(held).to(device)
-        deltas = make_deltas(problem.source, problem.d0).on(device)
-        pairs = deltas(mine) if k is None else kept(source, k, problem.d0, stop.seed, device)
-        outside = deltas(others) if len(held) else None
-
-        def put(theta: NDArray) -> None:
-            flat.theta.copy_(torch.from_numpy(theta))
-
-        def fun(theta: NDArray) -> tuple[float, NDArray[np.float64]]:
-            put(theta)
-            flat.grad.zero_()
-            value = loss(inputs.masses(network, mine), pairs)
-            value.backward()
-            return float(value.detach()), flat.grad.double().cpu().numpy()
-
-        def after(theta: NDArray, value: float) -> bool:
-            watched = value
-            if outside is not None:
-                put(theta)
-                network.eval()
-                with torch.no_grad():
-                    watched = float(loss(inputs.masses(network, others), outside))
-                network.train()
-            return watch(theta, value, watched)
-
-        network.train()
-        theta = flat.theta.double().cpu().numpy()
-        watch.begin(theta, fun(theta)[0])
-        method = lbfgs if optimizer == "lbfgs" else adaptive_steps
-        theta = method(fun, theta, stop.max_iter, after)
-        if outside is not None:
-            theta = watch.kept
-        network.eval()
-        value = fun(theta)[0]
-        weights = weights_of(network)
-    history = [*watch.history[:-1], value]
-    # L-BFGS also ends where its line search finds nothing lower, which is the end as well.
-    converged = watch.stopped or len(watch.history) - 1 < stop.max_iter
-    return Fit(weights, value, history, converged)
-
-
-class _Watch:
-    """Stops when the watched loss has not fallen by `tol` for `patience` iterations."""
-
-    def __init__(self, stop: Schedule, report: Report, stage: str, rows: int):
-        self._stop, self._report, self._stage, self._rows = stop, report, stage, rows
-        self.history: list[float] = []
-        self.stopped = False
-        self.kept: NDArray = np.empty(0)
-        self._best, self._since = np.inf, 0
-        self._began = time.perf_counter()
-
-    def begin(self, theta: NDArray, value: float) -> None:
-        self.history = [value]
-        self.kept = theta.copy()
-
-    def __call__(self, theta: NDArray, value: float, watched: float) -> bool:
-        self.history.append(value)
-        if watched < self._best * (1 - self._stop.tol):
-            self._best, self._since, self.kept = watched, 0, theta.copy()
-        else:
-            self._since += 1
-        self.stopped = self._since >= self._stop.patience
-        seconds = (time.perf_counter() - self._began) / (len(self.history) - 1)
-        _tell(self._report, self._stage, self.history, self._stop.max_iter, self._rows, seconds)
-        return self.stopped
-
-
-# ---------------------------------------------------------------------- mini-batches
-class Site(Protocol):
-    """Where the shards are, and the work on them is done."""
-
-    def begin(self, lesson: Lesson) -> None:
-        """Take up the training of a network."""
-        ...
-
-    def epochs(self, state: TrainState, count: int) -> TrainState:
-        """Go on for at most so many epochs."""
-        ...
-
-    def objective(self, state: TrainState) -> float: ...
-
-
-class Here:
-    """This process."""
-
-    def __init__(self, shards: list[Shard], device: torch.device):
-        self._shards, self._device = shards, device
-
-    def begin(self, lesson: Lesson) -> None:
-        self._trainer = Trainer(lesson, self._shards, self._device, Alone())
-
-    def epochs(self, state: TrainState, count: int) -> TrainState:
-        return train(self._trainer, state, count)
-
-    def objective(self, state: TrainState) -> float:
-        return evaluate(self._trainer, state.weights)
-
-
-def make_shards(problem: Problem, count: int) -> list[Shard]:
-    """The objects of the problem, dealt to so many shards."""
-    if count == 1:
-        return [Shard(0, problem.x, problem.fx, make_deltas(problem.source, problem.d0))]
-    return [
-        Shard(
-            number, problem.x[rows], None if problem.fx is None else problem.fx[rows],
-            make_deltas(problem.source.subset(rows.astype(np.uint32)), problem.d0),
+def training_of(
+    model: Any, problem: Problem, seed: int, report: Report, client: Any, worker_device: str
+) -> Callable[..., Fit]:
+    """A function of a network and the name of its stage, as the NNEVCLUS `model` asks for."""
+    n = len(problem.x)
+    size = _mini_batch(model, n, client)
+    optimizer = model.optimizer
+    if optimizer == "auto":
+        optimizer = "lbfgs" if size is None else "rmsprop"
+    known = BATCH if size is None else MINI
+    if optimizer not in known:
+        what = "all objects at once" if size is None else f"mini-batches of {size}"
+        raise ValueError(
+            f"Training on {what} takes optimizer {' or '.join(known)}, got {optimizer!r}. "
+            "Change optimizer or batch_size."
         )
-        for number, rows in enumerate(deal_rows(problem.n, count))
-    ]  # fmt: skip
+    schedule = Schedule(
+        optimizer, float(model.learning_rate), size or 0, float(model.validation_fraction),
+        float(model.tol), int(model.n_iter_no_change), int(model.max_iter), seed,
+    )  # fmt: skip
+    if size is None:
+        k = model.n_dissimilarities
+        k = None if k is None or k >= n - 1 else int(k)
+        return partial(fit_batch, problem, k=k, schedule=schedule, report=report)
+    shards = problem.shards(_shard_count(model, n, schedule, client))
+    make_trainer: Callable[[TrainingTask], Trainer | RankTrainer]
+    if client is None:
+        make_trainer = partial(Trainer, shards=shards, device=problem.device)
+    else:
+        ranks = Ranks(client, shards, cuda=worker_device != "cpu")
+        make_trainer = partial(RankTrainer, ranks=ranks, device=worker_device)
+
+    def fit(network: Network, stage: str) -> Fit:
+        task = TrainingTask(network, problem.terms, schedule, n // len(shards))
+        saved = None
+        if model.checkpoint is not None:
+            identity = _identity(problem, network, schedule, len(shards))
+            saved = Checkpoints(model.checkpoint, stage, identity)
+        clock = partial(Clock, report, stage, schedule.max_iter, rows=n)
+        return fit_epochs(task, make_trainer(task), clock, int(model.checkpoint_every), saved)
+
+    return fit
 
 
 def fit_epochs(
-    problem: Problem,
-    network: Network,
-    *,
-    site: Site,
-    shards: int,
-    schedule: Schedule,
-    report: Report,
-    stage: str,
+    task: TrainingTask,
+    trainer: Trainer | RankTrainer,
+    clock: Callable[..., Clock],
     every: int,
-    state: TrainState | None = None,
-    keep: Callable[[TrainState], None] = lambda state: None,
+    saved: Checkpoints | None,
 ) -> Fit:
     """Minimise the mean loss inside random subsets of the shards.
 
-    `keep` gets the state after every `every` epochs; `state` is one to go on from.
+    The state is saved after every `every` epochs; a state that was saved is gone on from.
     """
-    rows = problem.n // shards
-    site.begin(Lesson(network, problem.focal_sets, problem.weights, problem.known, schedule, rows))
+    schedule = task.schedule
+    state = None if saved is None else saved.load()
     if state is None:
-        state = TrainState(weights_of(network))
-    began, first = time.perf_counter(), state.epoch
+        state = TrainState(weights_of(task.network))
+    ticks = clock(already=state.epoch)
     while state.epoch < schedule.max_iter and not state.converged:
-        at = max(len(state.history), 1)
-        state = site.epochs(state, every)
-        keep(state)
-        seconds = (time.perf_counter() - began) / (state.epoch - first)
-        for done in range(at, len(state.history)):
-            _tell(report, stage, state.history[: done + 1], schedule.max_iter, problem.n, seconds)
+        first = max(len(state.history), 1)
+        state = trainer.train(state, every)
+        if saved is not None:
+            saved.save(state)
+        history = state.history
+        for done in range(first, len(history)):
+            change = history[done] - history[done - 1]
+            ticks.tell(done, history[done], change, timed=state.epoch)
     last = TrainState(state.kept or state.weights)
-    value = site.objective(last)
-    return Fit(last.weights, value, [*state.history[:-1], value], state.converged)
+    history = (*state.history[:-1], trainer.objective(last))
+    return Solution(last.weights, list(history), state.converged, ticks.seconds)
 
 
-def _tell(
-    report: Report, stage: str, history: Sequence[float], most: int, rows: int, seconds: float
-) -> None:
-    """News of the last iteration in the history, when each takes so many seconds."""
-    done, change = len(history) - 1, history[-1] - history[-2]
-    left, speed = (most - done) * seconds, rows / max(seconds, 1e-9)
-    report(Progress(stage, done, most, history[-1], change, speed, left))
+class RankTrainer:
+    """A `Trainer` on every rank, each with shards of its own; `device` as a worker knows it."""
+
+    def __init__(self, task: TrainingTask, ranks: Ranks, device: str):
+        self._task = replace(task, network=task.network.to("cpu"))
+        self._ranks, self._device = ranks, device
+
+    def train(self, state: TrainState, epochs: int) -> TrainState:
+        found = self._round(_train, state, epochs)
+        if len({mark for _, mark in found}) != 1:
+            raise RuntimeError("Ranks ended a round with different networks.")
+        return found[0][0]
+
+    def objective(self, state: TrainState) -> float:
+        return self._round(_objective, state)[0]
+
+    def _round(self, work: Callable, state: TrainState, *args: Any) -> list[Any]:
+        start = f"the state after epoch {state.epoch}"
+        return self._ranks.round(work, self._task, self._device, state, *args, start=start)
+
+
+def _train(
+    group: Group,
+    shards: list[Shard],
+    task: TrainingTask,
+    device: str,
+    state: TrainState,
+    epochs: int,
+) -> tuple[TrainState, str]:
+    """Go on with the training on one rank; the state, and a mark of the network."""
+    state = Trainer(task, shards, torch.device(device), group.gather).train(state, epochs)
+    return state, fingerprint(*(state.weights[name] for name in sorted(state.weights)))
+
+
+def _objective(
+    group: Group, shards: list[Shard], task: TrainingTask, device: str, state: TrainState
+) -> float:
+    return Trainer(task, shards, torch.device(device), group.gather).objective(state)
+
+
+# ---------------------------------------------------------------------- what a model asks for
+def _mini_batch(model: Any, n: int, client: Any) -> int | None:
+    """Objects of a mini-batch, None for all at once."""
+    if model.batch_size == "auto":
+        at_once = n <= AT_ONCE and client is None and model.n_shards is None
+        return None if at_once else min(OBJECTS, n)
+    return None if model.batch_size is None else min(int(model.batch_size), n)
+
+
+def _shard_count(model: Any, n: int, schedule: Schedule, client: Any) -> int:
+    """Shards: as given, as the checkpoint has them, or one for each worker."""
+    count = model.n_shards
+    if count is None and model.checkpoint is not None:
+        # A training goes on with the shards it began with, however many workers there are now.
+        count = saved_problem(model.checkpoint).get("shards")
+    if count is None:
+        count = 1 if client is None else len(wait_for_workers(client))
+    least = n // int(count)
+    left = least - schedule.held_out(least)
+    if left < 2:
+        raise ValueError(
+            f"{count} shards of {n} objects leave {max(left, 0)} of one for training, and two at "
+            "least are needed. Lower n_shards or validation_fraction."
+        )
+    return int(count)
+
+
+def _identity(
+    problem: Problem, network: Network, schedule: Schedule, shards: int
+) -> dict[str, Any]:
+    """What a checkpoint must agree with."""
+    drawn = network.state_dict()
+    terms, known = problem.terms, problem.terms.supervision
+    return {
+        "data": fingerprint(problem.x),
+        "dissimilarities": problem.source.fingerprint(),
+        "d0": problem.d0,
+        "focal sets": fingerprint(list(terms.focal_sets.masks)),
+        "start": fingerprint(*(drawn[name].cpu().numpy() for name in sorted(drawn))),
+        "weights": [terms.link_weight, terms.label_weight, terms.l2],
+        "known": "nothing" if known is None else fingerprint(
+            known.x, known.must, known.cannot, known.labelled, known.truth
+        ),
+        "optimizer": schedule.optimizer,
+        "learning rate": schedule.learning_rate,
+        "batch size": schedule.batch_size,
+        "shards": shards,
+        "validation": schedule.validation,
+        "seed": schedule.seed,
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Loss of NN-EVCLUS on a block of objects, with gradients written out for the sums over pairs.
+"""Loss of NN-EVCLUS on a block of objects: its terms, and their sum.
 
 Reference: Denoeux (2021), NN-EVCLUS, eqs. (8), (9), (14), (15), (17)-(21).
 
@@ -16,13 +16,20 @@ dL/dm = 4 r (m C) / (number of ordered pairs), and nothing of size n x n is kept
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Kept", "all_pairs", "kept_pairs", "label_penalty", "link_penalty", "transformed"]
+from evdist.belief import FocalSets
+from evdist.nnevclus.network import Inputs, Network, as_tensor
+
+__all__ = ["KeptPairs", "Loss", "LossTerms", "Supervision", "all_pairs", "kept_pairs"]
+__all__ += ["label_penalty", "link_penalty", "transformed"]
 
 #: delta is 1 - ALPHA at d0, eq. (6).
 LOG_ALPHA = math.log(0.05)
@@ -35,7 +42,7 @@ def transformed(square: Tensor, d0: float) -> Tensor:
     return square.mul_(LOG_ALPHA / d0**2).expm1_().neg_()
 
 
-class _AllPairs(torch.autograd.Function):
+class _AllPairsSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, m: Tensor, C: Tensor, delta: Tensor) -> Tensor:
         n = len(m)
@@ -57,10 +64,10 @@ class _AllPairs(torch.autograd.Function):
 
 def all_pairs(m: Tensor, C: Tensor, delta: Tensor) -> Tensor:
     """Mean over all pairs of (kappa - delta)^2, eq. (9); the diagonal of delta (n, n) is unused."""
-    return _AllPairs.apply(m, C, delta)
+    return _AllPairsSum.apply(m, C, delta)
 
 
-class Kept(NamedTuple):
+class KeptPairs(NamedTuple):
     """Kept pairs, symmetric: j stands in row i as often as i in row j.
 
     Attributes
@@ -75,7 +82,7 @@ class Kept(NamedTuple):
     weight: Tensor
 
 
-class _KeptPairs(torch.autograd.Function):
+class _KeptPairsSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, m: Tensor, C: Tensor, *kept: Tensor) -> Tensor:
         partner, delta, weight = kept
@@ -102,9 +109,9 @@ class _KeptPairs(torch.autograd.Function):
         return dm * grad, None, None, None, None
 
 
-def kept_pairs(m: Tensor, C: Tensor, kept: Kept) -> Tensor:
+def kept_pairs(m: Tensor, C: Tensor, kept: KeptPairs) -> Tensor:
     """Mean over kept pairs of (kappa - delta)^2, eq. (15)."""
-    return _KeptPairs.apply(m, C, *kept)
+    return _KeptPairsSum.apply(m, C, *kept)
 
 
 def link_penalty(m: Tensor, Q: Tensor, links: Tensor, sign: Tensor) -> Tensor:
@@ -131,3 +138,101 @@ def label_penalty(m: Tensor, F: Tensor, objects: Tensor, truth: Tensor) -> Tenso
     """
     difference = m[objects] @ F - truth
     return (difference * difference).sum() / len(objects)
+
+
+# ---------------------------------------------------------------------- the whole loss
+@dataclass(frozen=True)
+class Supervision:
+    """Links between objects and labels of objects, with the inputs of the objects concerned.
+
+    Attributes
+    ----------
+    x, fx : (q, d) and (q,)
+    must, cannot : (p, 2) int64, rows of x
+    labelled : (n_s,) int64, rows of x; truth (n_s,) their clusters
+    """
+
+    x: NDArray
+    fx: NDArray | None
+    must: NDArray[np.int64]
+    cannot: NDArray[np.int64]
+    labelled: NDArray[np.int64]
+    truth: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        x: NDArray,
+        fx: NDArray | None,
+        must: NDArray[np.int64],
+        cannot: NDArray[np.int64],
+        labels: NDArray[np.int64] | None,
+    ) -> Supervision | None:
+        """From links between and labels of the objects with inputs x (n, d); -1 is no label."""
+        known = np.empty(0, np.int64) if labels is None else np.flatnonzero(labels >= 0)
+        links = np.concatenate([must, cannot])
+        rows, where = np.unique(np.concatenate([links.ravel(), known]), return_inverse=True)
+        if not len(rows):
+            return None
+        ends = where[: links.size].reshape(-1, 2)
+        truth = np.empty(0, np.int64) if labels is None else labels[known]
+        return cls(
+            x[rows], None if fx is None else fx[rows], ends[: len(must)], ends[len(must) :],
+            where[links.size :], truth,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LossTerms:
+    """What the loss is made of.
+
+    Attributes
+    ----------
+    link_weight, label_weight, l2 : xi of eq. (17), nu of eq. (20), lambda of section 3.2
+    supervision : None without links and labels
+    """
+
+    focal_sets: FocalSets
+    link_weight: float = 0.0
+    label_weight: float = 0.0
+    l2: float = 0.0
+    supervision: Supervision | None = None
+
+
+class Loss:
+    """The whole loss of a network, for masses of some objects and their dissimilarities."""
+
+    def __init__(self, network: Network, terms: LossTerms, device: torch.device):
+        self.network, self._terms = network, terms
+        focal_sets, known = terms.focal_sets, terms.supervision
+        self._C = as_tensor(focal_sets.C, device)
+        self._inputs: Inputs | None = None
+        if known is None:
+            return
+        self._inputs = Inputs.of(known.x, known.fx, device)
+        self._Q = as_tensor(focal_sets.C + focal_sets.E, device)
+        self._F = as_tensor(focal_sets.matrix, device)
+        links = np.concatenate([known.must, known.cannot])
+        self._links = torch.from_numpy(links).to(device)
+        self._sign = as_tensor(np.repeat([1.0, -1.0], [len(known.must), len(known.cannot)]), device)
+        self._labelled = torch.from_numpy(known.labelled).to(device)
+        self._truth = as_tensor(np.eye(focal_sets.n_clusters)[known.truth], device)
+
+    def __call__(self, m: Tensor, pairs: Tensor | KeptPairs) -> Tensor:
+        """(1 - nu) L + nu P_s + xi P_links + lambda penalty; nu is 0 where nothing is labelled."""
+        if isinstance(pairs, KeptPairs):
+            loss = kept_pairs(m, self._C, pairs)
+        else:
+            loss = all_pairs(m, self._C, pairs)
+        terms = self._terms
+        if self._inputs is not None:
+            known = self._inputs.masses(self.network, slice(None))
+            if len(self._labelled):
+                wrong = label_penalty(known, self._F, self._labelled, self._truth)
+                loss = (1 - terms.label_weight) * loss + terms.label_weight * wrong
+            if len(self._links):
+                broken = link_penalty(known, self._Q, self._links, self._sign)
+                loss = loss + terms.link_weight * broken
+        if terms.l2:
+            loss = loss + terms.l2 * self.network.penalty()
+        return loss

@@ -18,7 +18,10 @@ vanish for most objects; as printed the gate would only be open at infinity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -26,12 +29,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["FlatWeights", "Network", "gated", "layers", "shut_share"]
+__all__ = ["FlatWeights", "Inputs", "Network", "as_tensor", "draw_networks", "gated", "layers"]
+__all__ += ["network_masses", "one_thread", "rebuild_network", "shut_share", "weights_of"]
 
 #: beta0 and beta1 before training: all but open inside the region, all but shut far outside.
 BETA = (-4.0, -2.0)
 #: Gain of the last layer before training: masses start near each other, and fewer starts get stuck.
 HEAD = 0.05
+#: Rows that the network, or the gate, works on at a time. Always so many, the last ones filled up:
+#: what an object gets must not depend on the objects beside it.
+ROWS = 1024
 
 
 def shut_share(fx: Tensor, beta: Tensor) -> Tensor:
@@ -147,3 +154,125 @@ class FlatWeights:
     def grad(self) -> Tensor:
         assert self.theta.grad is not None
         return self.theta.grad
+
+
+# ---------------------------------------------------------------------- making and using networks
+def draw_networks(
+    hidden: Sequence[int],
+    body: nn.Module | None,
+    x: NDArray[np.float32],
+    f: int,
+    has_gate: bool,
+    *,
+    n_init: int,
+    seed: int,
+) -> list[Network]:
+    """Networks with drawn weights for inputs x (n, d) and f focal sets.
+
+    A given body keeps its weights in the first of them.
+    """
+    found = []
+    for i in range(n_init):
+        rng = np.random.default_rng([seed, 23, i])
+        with torch.random.fork_rng():
+            torch.manual_seed(int(rng.integers(2**62)))
+            if body is None:
+                network = Network(layers((x.shape[1], *hidden)), hidden[-1], f, has_gate)
+                network.draw(rng, x)
+            else:
+                own = copy.deepcopy(body).to("cpu", torch.float32)
+                for part in own.modules() if i else ():
+                    if hasattr(part, "reset_parameters"):
+                        part.reset_parameters()  # type: ignore[operator]
+                network = Network(own, _width(own, x), f, has_gate)
+        found.append(network)
+    return found
+
+
+def rebuild_network(
+    weights: dict[str, NDArray], hidden: Sequence[int], body: nn.Module | None
+) -> Network:
+    """The network with these weights, on the CPU."""
+    f, h = weights["head.weight"].shape
+    with torch.random.fork_rng():  # layers are born with random weights
+        if body is None:
+            own: nn.Module = layers((weights["body.0.weight"].shape[1], *hidden))
+        else:
+            own = copy.deepcopy(body).to("cpu", torch.float32)
+        network = Network(own, h, f, "beta" in weights)
+    network.load_state_dict({name: torch.from_numpy(np.array(v)) for name, v in weights.items()})
+    return network.eval()
+
+
+def weights_of(network: Network) -> dict[str, NDArray]:
+    """Weights and buffers, on the CPU."""
+    return {name: value.cpu().numpy().copy() for name, value in network.state_dict().items()}
+
+
+def _width(body: nn.Module, x: NDArray[np.float32]) -> int:
+    """Features that a user's module gives, tried on two rows."""
+    rows = x[: min(2, len(x))]
+    body.eval()
+    with torch.no_grad():
+        out = body(torch.from_numpy(np.ascontiguousarray(rows)))
+    if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != len(rows):
+        shape = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise ValueError(
+            f"body must give (rows, features) for inputs {tuple(rows.shape)}, got {shape}. End it "
+            "with torch.nn.Flatten()."
+        )
+    return out.shape[1]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs x (n, d) of a network, and f(x) (n,) where it has a gate, on one device."""
+
+    x: Tensor
+    fx: Tensor | None
+
+    @classmethod
+    def of(cls, x: NDArray, fx: NDArray | None, device: torch.device) -> Inputs:
+        return cls(as_tensor(x, device), None if fx is None else as_tensor(fx, device))
+
+    def masses(self, network: Network, rows: Tensor | slice) -> Tensor:
+        return network(self.x[rows], None if self.fx is None else self.fx[rows])
+
+
+def network_masses(
+    network: Network, x: NDArray, fx: NDArray | None, device: torch.device
+) -> NDArray[np.float32]:
+    """Masses of objects with inputs x (n, d), (n, f), in blocks of equal size."""
+    found = []
+    network.to(device).eval()
+    with one_thread(), torch.no_grad():
+        for lo in range(0, len(x), ROWS):
+            rows = x[lo : lo + ROWS]
+            fill = ROWS - len(rows)
+            block = Inputs.of(
+                np.pad(rows, ((0, fill), (0, 0))),
+                None if fx is None else np.pad(fx[lo : lo + ROWS], (0, fill)),
+                device,
+            )
+            found.append(block.masses(network, slice(None)).cpu().numpy()[: len(rows)])
+    mass = np.concatenate(found)
+    return mass / mass.sum(axis=1, keepdims=True)
+
+
+def as_tensor(values: NDArray, device: torch.device) -> Tensor:
+    """Values in float32, where the network is."""
+    return torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=device)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread inside torch's operations, so that sums have the same bits everywhere.
+
+    The networks are small: a second thread would wait more than it works.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.nnevclus.epochs import TrainState
+from evdist.nnevclus.training import TrainState
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, differences
 from evdist.stores.paths import Url, address, children, join, remove

@@ -4,7 +4,7 @@ Reference: Denoeux (2021), NN-EVCLUS, section 3.2 and figure 6.
 
 The objects are dealt to S shards once, and each step of a training takes one mini-batch of every
 shard. What a shard draws depends on the seed, its number and that of the epoch alone: which
-process works on it changes nothing.
+process works on it changes nothing. This module needs NumPy and torch only.
 
 Symbols
 -------
@@ -13,7 +13,7 @@ delta   (b, b) transformed dissimilarities inside a mini-batch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,25 +22,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evdist.nnevclus.loss import transformed
-from evdist.nnevclus.rows import Inputs, Loss, as_tensor
+from evdist.nnevclus.loss import Loss, transformed
+from evdist.nnevclus.network import Inputs, as_tensor
 
-__all__ = ["Deltas", "OnDevice", "Products", "Shard", "Worked", "deal_rows"]
+__all__ = ["Deltas", "Products", "Shard", "ShardOnDevice", "deal_rows"]
 
 #: Objects that the loss of held-out rows, and the last loss, is computed among at a time.
 _EVALUATED = 1000
 
 
-class OnDevice(Protocol):
-    def __call__(self, rows: Tensor) -> Tensor:
-        """delta (b, b) among objects `rows` (b,), on their device."""
-        ...
-
-
 class Deltas(Protocol):
     """Transformed dissimilarities inside subsets of some objects, made when they are needed."""
 
-    def on(self, device: torch.device) -> OnDevice: ...
+    def on(self, device: torch.device) -> Callable[[Tensor], Tensor]:
+        """A function that gives delta (b, b) among objects `rows` (b,) of the device."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class Products:
     end: str
     d0: float
 
-    def on(self, device: torch.device) -> OnDevice:
+    def on(self, device: torch.device) -> Callable[[Tensor], Tensor]:
         t = as_tensor(self.table, device)
         # |a - b|^2 = -2 a.b + |a|^2 + |b|^2 as one product of longer rows.
         norm, one = (t * t).sum(dim=1, keepdim=True), torch.ones_like(t[:, :1])
@@ -95,7 +91,7 @@ class Shard:
     deltas: Deltas
 
 
-class Worked:
+class ShardOnDevice:
     """A shard on the device that trains on it; `held` of its objects are left out."""
 
     def __init__(self, shard: Shard, seed: int, held: int, device: torch.device):
@@ -115,7 +111,7 @@ class Worked:
         return list(zip(seeds, subsets, strict=True))
 
     def loss(self, loss: Loss, rows: Tensor) -> Tensor:
-        """That of the network, among these rows."""
+        """Loss of the network among these rows."""
         return loss(self._inputs.masses(loss.network, rows), self._deltas(rows))
 
     def evaluate(self, loss: Loss, held: bool) -> Tensor:

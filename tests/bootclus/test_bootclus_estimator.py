@@ -171,7 +171,7 @@ def test_many_failures_give_a_warning(frail):
 
 
 def test_a_mixture_that_fails_again_and_again_is_given_up(frail, monkeypatch):
-    monkeypatch.setattr(replicates_module, "ATTEMPTS", 1)
+    monkeypatch.setattr(replicates_module, "DRAWS", 1)
     with pytest.raises(RuntimeError, match=r"has failed 1 times, the last time because \w+"):
         Bootclus(2, n_bootstrap=60, covariance_models="VVV", random_state=0).fit(frail[:-3])
 

@@ -12,7 +12,7 @@ from evdist import FocalSets
 from evdist.bootclus.solver import (
     bayesian_masses,
     belief_projections,
-    check_memory,
+    check_fit_memory,
     interval_focal_sets,
 )
 from evdist.evclus.irqp import Stop, minimise
@@ -147,5 +147,5 @@ def test_families_leave_out_omega_as_the_paper_does():
 
 def test_a_fit_that_cannot_fit_is_refused_before_it_starts():
     with pytest.raises(MemoryError, match=r"needs about .* GB .*Lower n_dissimilarities"):
-        check_memory((10**9, 4), 1000, 500, 5)
-    check_memory((1000, 4), 100, 100, 3)
+        check_fit_memory((10**9, 4), 1000, 500, 5)
+    check_fit_memory((1000, 4), 100, 100, 3)

@@ -22,21 +22,19 @@ def test_the_training_of_nnevclus():
 import numpy as np
 import torch
 from evdist.belief import FocalSets
-from evdist.nnevclus.network import Network, layers
-from evdist.nnevclus.epochs import (
-    Alone, Lesson, Schedule, Trainer, TrainState, train, weights_of
-)
-from evdist.nnevclus.rows import Weights
+from evdist.nnevclus.loss import LossTerms
+from evdist.nnevclus.network import Network, layers, weights_of
 from evdist.nnevclus.shards import Products, Shard
+from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
 
 cpu = torch.device("cpu")
 x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
 x[:20] += 9
 network = Network(layers((2, 5)), 5, 4, False)
 schedule = Schedule("rmsprop", 0.01, 20, 0.0, 0.0, 5, 9, 0)
-lesson = Lesson(network, FocalSets.simple(2), Weights(0.0, 0.0, 0.0), None, schedule, 40)
-trainer = Trainer(lesson, [Shard(0, x, None, Products(x, "root", 5.0))], cpu, Alone())
-state = train(trainer, TrainState(weights_of(network)), 9)
+task = TrainingTask(network, LossTerms(FocalSets.simple(2)), schedule, 40)
+trainer = Trainer(task, [Shard(0, x, None, Products(x, "root", 5.0))], cpu)
+state = trainer.train(TrainState(weights_of(network)), 9)
 assert state.history[-1] < state.history[0]
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def on_torch(monkeypatch):
     """device="cuda" is torch on the CPU."""
-    monkeypatch.setattr(estimator, "find_device", lambda name: None if name == "cpu" else CPU)
+    monkeypatch.setattr(estimator, "find_device", lambda name, _: None if name == "cpu" else CPU)
 
 
 @pytest.fixture

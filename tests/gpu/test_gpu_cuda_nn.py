@@ -10,18 +10,10 @@ import torch
 from gpu.gpu_cases import blobs
 
 from evdist.belief import FocalSets
-from evdist.nnevclus.epochs import (
-    Alone,
-    Lesson,
-    Schedule,
-    Trainer,
-    TrainState,
-    train,
-    weights_of,
-)
-from evdist.nnevclus.network import Network, layers
-from evdist.nnevclus.rows import Known, Weights
+from evdist.nnevclus.loss import LossTerms, Supervision
+from evdist.nnevclus.network import Network, layers, weights_of
 from evdist.nnevclus.shards import Products, Shard
+from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
 
 pytestmark = [
     pytest.mark.gpu,
@@ -41,10 +33,10 @@ def trainer(device: torch.device, *, gate: bool = True, optimizer: str = "rmspro
     links = np.random.default_rng(1).integers(0, len(x), (40, 2))
     same = y[links[:, 0]] == y[links[:, 1]]
     labels = np.where(np.arange(len(x)) < 20, y, -1)
-    known = Known.of(x, fx, links[same], links[~same], labels)
+    known = Supervision.of(x, fx, links[same], links[~same], labels)
     schedule = Schedule(optimizer, 0.01, 200, 0.1, 1e-3, 5, 30, 0)
-    lesson = Lesson(network, SETS, Weights(0.1, 0.1, 1e-3), known, schedule, len(x))
-    return Trainer(lesson, [Shard(0, x, fx, Products(X, "root", 8.0))], device, Alone())
+    task = TrainingTask(network, LossTerms(SETS, 0.1, 0.1, 1e-3, known), schedule, len(x))
+    return Trainer(task, [Shard(0, x, fx, Products(X, "root", 8.0))], device)
 
 
 @pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])
@@ -52,7 +44,7 @@ def test_the_loss_curve_is_that_of_the_cpu(optimizer):
     curves, ends = [], []
     for device in (CPU, GPU):
         mine = trainer(device, optimizer=optimizer)
-        state = train(mine, TrainState(weights_of(mine.network)), 12)
+        state = mine.train(TrainState(weights_of(mine.network)), 12)
         curves.append(state.history)
         ends.append(mine.evaluate(held=False))
     np.testing.assert_allclose(curves[1], curves[0], rtol=0.01)
@@ -63,8 +55,8 @@ def test_the_loss_curve_is_that_of_the_cpu(optimizer):
 def test_a_training_has_the_same_bits_every_time_and_when_it_goes_on():
     whole, again = trainer(GPU), trainer(GPU)
     start = TrainState(weights_of(whole.network))
-    first = train(whole, start, 6)
-    second = train(trainer(GPU), train(again, start, 3), 3)
+    first = whole.train(start, 6)
+    second = trainer(GPU).train(again.train(start, 3), 3)
     assert first.history == second.history
     for name, value in first.weights.items():
         np.testing.assert_array_equal(value, second.weights[name])

@@ -14,7 +14,7 @@ from tolerances import REFERENCE, ROUNDING
 
 from evdist.belief import FocalSets
 from evdist.nnevclus.loss import (
-    Kept,
+    KeptPairs,
     all_pairs,
     kept_pairs,
     label_penalty,
@@ -94,7 +94,7 @@ def test_gradient_of_kept_pairs_is_that_of_appendix_a(case):
     delta = np.random.default_rng(1).random(N)
     table = np.array([[delta[i], delta[i - 1], 0.7] for i in range(N)])
     weight = np.tile([1.0, 1.0, 0.0], (N, 1))
-    kept = Kept(torch.from_numpy(partner), tensor(table), tensor(weight))
+    kept = KeptPairs(torch.from_numpy(partner), tensor(table), tensor(weight))
     loss = kept_pairs(network(x, fx), tensor(SETS.C), kept)
     loss.backward()
     pairs = [(i, (i + 1) % N) for i in range(N)]
@@ -173,7 +173,7 @@ def r_network(r, hidden: tuple[int, ...], weights: list, gate: bool) -> Network:
     return network
 
 
-def r_pairs(r) -> Kept:
+def r_pairs(r) -> KeptPairs:
     """R's partners are not symmetric: each pair stands in both rows, with half the weight."""
     J, D = np.array(r["J"]) - 1, np.array(r["D_raw"])
     n = len(J)
@@ -189,7 +189,7 @@ def r_pairs(r) -> Kept:
         partner[i, : len(row)] = [j for j, _ in row]
         table[i, : len(row)] = [value for _, value in row]
         weight[i, : len(row)] = 1
-    return Kept(torch.from_numpy(partner), tensor(table), tensor(weight))
+    return KeptPairs(torch.from_numpy(partner), tensor(table), tensor(weight))
 
 
 def r_gradient(network: Network, r_beta: bool) -> np.ndarray:

@@ -1,10 +1,11 @@
-"""NNEVCLUS on Dask workers: the bits of one process, on any number of them, whoever dies."""
+"""NNEVCLUS on Dask workers: the bits of one process, on any number of them, whichever dies."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from sklearn.metrics import adjusted_rand_score
 from torch import nn
 
 from evdist import NNEVCLUS
-from evdist.engine.ranks import Group, RankLostError, Ranks, shares
-from evdist.engine.workers import wait_for_workers
+from evdist.engine.ranks import Group, Ranks, shares
+from evdist.engine.workers import WorkersLostError, wait_for_workers
 
 pytestmark = pytest.mark.process
 
@@ -62,14 +63,19 @@ def _one_fails(group: Group, mine: list[float]) -> None:
     raise ValueError(f"rank {group.rank} does not like {mine}")
 
 
-def _one_dies(group: Group, mine: list[float]) -> None:
+def _one_dies(group: Group, mine: list[float], died: Path) -> tuple[int, list[float]]:
+    """Rank 1 dies in the first round, while the other waits for it."""
+    if died.exists():
+        return _gathered(group, mine)
     if group.rank == 1:
+        died.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     import torch
 
     for _ in range(1000):
         group.gather(torch.zeros(len(mine), 1))
         time.sleep(0.01)
+    raise AssertionError("rank 1 lives")
 
 
 @given(parts=st.integers(1, 40), world=st.integers(1, 40))
@@ -82,17 +88,15 @@ def test_parts_are_dealt_in_order_and_evenly(parts, world):
 
 @pytest.mark.parametrize("parts", [[1.0, 4.0], [1.0, 4.0, 2.0], [3.0]])
 def test_ranks_gather_parts_in_their_order(client, parts):
-    ranks = Ranks(client, len(parts), cuda=False)
+    ranks = Ranks(client, parts, cuda=False)
     assert ranks.world == min(len(parts), 2)  # no worker without a part
-    ranks.send(parts)
-    assert ranks.round(_gathered) == [(rank, parts) for rank in range(ranks.world)]
+    assert ranks.round(_gathered, start="nothing") == [(rank, parts) for rank in range(ranks.world)]
 
 
 def test_an_error_of_the_work_is_raised_as_it_is(client):
-    ranks = Ranks(client, 2, cuda=False)
-    ranks.send([1.0, 4.0])
+    ranks = Ranks(client, [1.0, 4.0], cuda=False)
     with pytest.raises(ValueError, match="does not like"):
-        ranks.round(_one_fails)
+        ranks.round(_one_fails, start="nothing")
 
 
 @pytest.mark.parametrize(
@@ -156,11 +160,16 @@ class TestDeath:
         assert killed
         same_bits(model, fitted(n_shards=2, **few))
 
-    def test_of_a_rank_in_a_round_is_an_error(self, pair):
-        ranks = Ranks(pair, 2, cuda=False)
-        ranks.send([1.0, 4.0])
-        with pytest.raises(RankLostError, match="was lost"):
-            ranks.round(_one_dies)
-        ranks.renew()
-        ranks.send([3.0, 2.0])
-        assert ranks.round(_gathered)[0] == (0, [3.0, 2.0])
+    def test_of_a_rank_starts_its_round_again_a_few_times(self, pair, tmp_path, monkeypatch):
+        ranks = Ranks(pair, [3.0, 2.0], cuda=False)
+        with pytest.warns(RuntimeWarning, match="was lost. Training goes on from the middle, on"):
+            found = ranks.round(_one_dies, tmp_path / "died", start="the middle")
+        assert found[0] == (0, [3.0, 2.0])
+        wait_for_workers(pair, 2)
+        ranks = Ranks(pair, [3.0, 2.0], cuda=False)
+        monkeypatch.setattr("evdist.engine.ranks.ATTEMPTS", 1)
+        with (
+            pytest.warns(RuntimeWarning, match="was lost"),
+            pytest.raises(WorkersLostError, match="lost faster than epochs are done"),
+        ):
+            ranks.round(_one_dies, tmp_path / "died again", start="the middle")

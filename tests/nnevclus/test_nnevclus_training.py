@@ -16,8 +16,8 @@ from torch import nn
 from evdist import EVCLUS, NNEVCLUS, FocalSets
 from evdist.data.sources import AttributeSource
 from evdist.nnevclus.batch import adaptive_steps, lbfgs
-from evdist.nnevclus.deltas import make_deltas
-from evdist.nnevclus.rows import one_thread
+from evdist.nnevclus.network import one_thread
+from evdist.nnevclus.problem import make_deltas
 
 X, Y = make_blobs(150, centers=[[0, 0], [8, 0], [0, 8]], random_state=1)
 QUICK = {"hidden": (8,), "d0": "q0.5", "n_init": 1, "device": "cpu", "random_state": 0}
@@ -233,7 +233,7 @@ def test_random_layers_of_a_body_give_the_same_bits_again():
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_gate_sends_far_objects_to_the_empty_set(exact, monkeypatch):
     if not exact:
-        monkeypatch.setattr("evdist.nnevclus.gate.EXACT", 100)
+        monkeypatch.setattr("evdist.nnevclus.inputs.EXACT", 100)
     rng = np.random.default_rng(0)
     # Heavy tails, as fourclass has them: the network sees some outliers.
     data = X + 0.7 * rng.standard_t(2, X.shape)

@@ -1,0 +1,136 @@
+"""What NN-EVCLUS is trained on: inputs, and dissimilarities in subsets or of kept pairs.
+
+Reference: Denoeux (2021), NN-EVCLUS, eqs. (6), (15) and figure 6.
+
+Symbols
+-------
+delta   (b, b) transformed dissimilarities inside a subset of the objects
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evdist.data.inputs import is_pair_list, load, make_source
+from evdist.data.sources import AttributeSource, PairList, Source
+from evdist.evclus.rows.numba import NumbaRows
+from evdist.evclus.sampling import draw_layout, random_dissimilarities, sample_pairs
+from evdist.evclus.solver import MIN_TRIAL, TRIAL_PER_CLUSTER
+from evdist.evclus.start import choose_d0, positive_quantile
+from evdist.kernels.distances import METRICS
+from evdist.nnevclus.loss import KeptPairs, LossTerms, transformed
+from evdist.nnevclus.network import as_tensor
+from evdist.nnevclus.shards import Deltas, Products, Shard, deal_rows
+
+__all__ = ["Problem", "SourceDeltas", "draw_pairs", "find_d0", "make_deltas", "source_of"]
+
+#: Kept dissimilarities of each object when d0 is chosen.
+_TRIAL_K = 100
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a network shall learn, and the device that it learns on in this process.
+
+    Attributes
+    ----------
+    x, fx : (n, d) inputs; (n,) outputs of the gate, None without one
+    """
+
+    x: NDArray[np.float32]
+    fx: NDArray[np.float32] | None
+    source: Source
+    d0: float
+    terms: LossTerms
+    device: torch.device
+
+    def shards(self, count: int) -> list[Shard]:
+        """The objects, dealt to so many shards."""
+        if count == 1:
+            return [Shard(0, self.x, self.fx, make_deltas(self.source, self.d0))]
+        return [
+            Shard(
+                number, self.x[rows], None if self.fx is None else self.fx[rows],
+                make_deltas(self.source.subset(rows.astype(np.uint32)), self.d0),
+            )
+            for number, rows in enumerate(deal_rows(len(self.x), count))
+        ]  # fmt: skip
+
+
+def source_of(X: NDArray, metric: Any, metric_features: Any) -> Source:
+    """Dissimilarities of the rows of X, or of the features given instead."""
+    Z = X if metric_features is None else np.asarray(load(metric_features), dtype=float)
+    if is_pair_list(Z, metric):
+        raise ValueError(
+            'NNEVCLUS needs the dissimilarity of any two objects: metric="pairs" is not known.'
+        )
+    source = make_source(Z, metric)
+    assert not isinstance(source, PairList)
+    if source.n != len(X):
+        raise ValueError(f"metric_features has {source.n} rows, X has {len(X)}.")
+    return source
+
+
+def find_d0(
+    source: Source, d0: float | str, n_clusters: int, seed: int, n_threads: int
+) -> tuple[float, list[tuple[float, float]]]:
+    """A number, a quantile of the dissimilarities, or "auto": chosen on a sample, as for EVCLUS."""
+    if not isinstance(d0, str):
+        return float(d0), []
+    if d0 != "auto":
+        return positive_quantile(random_dissimilarities(source, seed), float(d0[1:])), []
+    count = max(MIN_TRIAL, TRIAL_PER_CLUSTER * n_clusters)
+    if count < source.n:
+        rng = np.random.default_rng([seed, 3, source.n])
+        some = np.sort(rng.choice(source.n, count, replace=False)).astype(np.uint32)
+        source = source.subset(some)
+    k = min(_TRIAL_K, source.n - 1)
+    return choose_d0(source, n_clusters, k=k, seed=seed, rows=NumbaRows(n_threads))
+
+
+@dataclass(frozen=True)
+class SourceDeltas:
+    """Dissimilarities of any kind, computed on the CPU."""
+
+    source: Source
+    d0: float
+
+    def on(self, device: torch.device) -> SourceDeltas:
+        return self
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """delta (b, b) among objects `rows` (b,), on their device."""
+        mine = rows.cpu().numpy().astype(np.uint32)
+        D = self.source.distances(mine, np.tile(mine, (len(mine), 1)))
+        return transformed(as_tensor(D, rows.device).square_(), self.d0)
+
+
+def make_deltas(source: Source, d0: float) -> Deltas:
+    """Matrix products for a metric that is a function of the Euclidean distance of some table."""
+    if isinstance(source, AttributeSource):
+        sums, end = METRICS[source.name]
+        if sums == "squares":
+            return Products(source.table[:, : source.metric.code[2]], end, d0)
+    return SourceDeltas(source, d0)
+
+
+def draw_pairs(source: Source, k: int, d0: float, seed: int, device: torch.device) -> KeptPairs:
+    """k symmetric partners of each object, drawn as for EVCLUS; eq. (15)."""
+    n = source.n
+    layout = draw_layout(n, k, seed)
+    pairs = sample_pairs(source, layout, d0)
+    order = layout.order.astype(np.int64)
+    by_object = np.empty(n, np.int64)
+    by_object[order] = np.arange(n)
+    width = layout.graph.k
+    partner = order[pairs.partner.reshape(n, width)][by_object]
+    used = (np.arange(width) < pairs.degree[:, None])[by_object]
+    delta = pairs.delta.reshape(n, width)[by_object]
+    at = torch.from_numpy(np.ascontiguousarray(partner)).to(device)
+    return KeptPairs(at, as_tensor(delta, device), as_tensor(used.astype(np.float32), device))
