@@ -1,7 +1,6 @@
 """Tables whose columns have names: CSV and Parquet files, and pandas frames.
 
-pandas takes a third of a second to load: `evdist.data.tables` loads this module for those who
-have such a table.
+pandas takes a third of a second to load, so `evdist.data.tables` loads this module on first use.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pyarrow.dataset
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
-from evdist.data.tables import readable, rows_at_once
+from evdist.data.pieces import readable, rows_at_once
 
 __all__ = ["classes", "cut", "names", "numbers", "pieces", "refuse_text", "weights", "whole"]
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from evdist.data.pieces import array_pieces, regrouped, rows_at_once
 from evdist.data.sources import (
     AttributeSource,
     CallableSource,
@@ -20,14 +21,7 @@ from evdist.data.sources import (
     known_metric,
     pair_list,
 )
-from evdist.data.tables import (
-    array_pieces,
-    frames,
-    is_frame,
-    read_table,
-    rows_at_once,
-    table_pieces,
-)
+from evdist.data.tables import frames, is_frame, read_table, table_pieces
 from evdist.partition.rows import is_dask
 
 __all__ = ["is_pair_list", "load", "make_source", "refuse_bad_values", "refuse_text"]
@@ -85,20 +79,12 @@ def row_blocks(X: Any) -> Iterator[tuple[int, Any]]:
 
 def _of_equal_size(pieces: Iterator[NDArray]) -> Iterator[tuple[int, NDArray]]:
     """The same rows in blocks that do not tell how the table was cut; at least one."""
-    lo, count = 0, 0
-    waiting: list[NDArray] = []
-    for piece in pieces:
-        rows = rows_at_once(piece.shape[1] if piece.ndim > 1 else 1)
-        at = 0
-        while at < len(piece):
-            waiting.append(piece[at : at + rows - count])
-            at += len(waiting[-1])
-            count += len(waiting[-1])
-            if count == rows:
-                yield lo, np.concatenate(waiting)
-                lo, count, waiting = lo + rows, 0, []
-    if count or not lo:
-        yield lo, np.concatenate(waiting) if waiting else np.empty((0, 1))
+    lo = 0
+    for (block,) in regrouped((piece,) for piece in pieces):
+        yield lo, block
+        lo += len(block)
+    if not lo:
+        yield 0, np.empty((0, 1))
 
 
 def is_pair_list(X: Any, metric: Any) -> bool:
