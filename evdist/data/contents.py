@@ -31,9 +31,9 @@ _MOST_CLASSES = 100_000
 class Piece(NamedTuple):
     """Some consecutive rows: numbers (r, d), classes as text (r,), weights (r,)."""
 
-    X: NDArray
-    label: NDArray | None
-    weight: NDArray | None
+    X: NDArray[Any]
+    label: NDArray[Any] | None
+    weight: NDArray[Any] | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Table:
         if not used:
             raise ValueError(f"{self.name} has no column left to use.")
 
-    def _arrays(self) -> Iterator[NDArray]:
+    def _arrays(self) -> Iterator[NDArray[Any]]:
         if isinstance(self.source, str | Path):
             yield from table_pieces(self.source)
         elif hasattr(self.source, "dask"):
@@ -159,7 +159,7 @@ class Digest:
     label: Any = field(default_factory=hashlib.sha256)
     weight: Any = field(default_factory=hashlib.sha256)
 
-    def add(self, X: NDArray, label: NDArray | None, weight: NDArray | None) -> None:
+    def add(self, X: NDArray[Any], label: NDArray[Any] | None, weight: NDArray[Any] | None) -> None:
         self.rows.update(np.ascontiguousarray(X, X.dtype.newbyteorder("<")).view(np.uint8).data)
         if label is not None:
             self.label.update("\0".join([*label.tolist(), ""]).encode())

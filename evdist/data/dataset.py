@@ -103,7 +103,7 @@ def write_dataset(
     return Dataset.open(url)
 
 
-def _holds(X: zarr.Array, lo: int, hi: int, block: NDArray) -> bool:
+def _holds(X: zarr.Array[Any], lo: int, hi: int, block: NDArray[Any]) -> bool:
     """Whether these rows lie there as they should: a power cut may leave a chunk cut off."""
     try:
         there = np.ascontiguousarray(X[lo:hi])
@@ -201,17 +201,17 @@ class Dataset:
         """(lo, hi) of every chunk of rows."""
         return chunk_bounds(self.n, self.X.chunks[0])
 
-    def read(self, lo: int, hi: int) -> NDArray:
+    def read(self, lo: int, hi: int) -> NDArray[Any]:
         """Rows lo..hi-1; a damaged chunk is refused."""
         with reading(self.url, _CURE):
             return np.asarray(self.X[lo:hi])
 
-    def blocks(self) -> Iterator[tuple[int, NDArray]]:
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """(first row, rows), chunk by chunk."""
         for lo, hi in self.chunks:
             yield lo, self.read(lo, hi)
 
-    def rows(self) -> NDArray:
+    def rows(self) -> NDArray[Any]:
         """All rows, in memory."""
         X = np.empty(self.X.shape, self.X.dtype)
         for lo, block in self.blocks():

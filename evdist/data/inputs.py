@@ -46,7 +46,7 @@ def _is_stored(X: Any) -> bool:
     return hasattr(X, "shape") and hasattr(X, "chunks") and not isinstance(X, np.ndarray)
 
 
-def _row_blocks(X: Any) -> Iterator[NDArray]:
+def _row_blocks(X: Any) -> Iterator[NDArray[Any]]:
     """Blocks of rows of a Dask array or frame, computed one at a time."""
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
@@ -77,7 +77,7 @@ def row_blocks(X: Any) -> Iterator[tuple[int, Any]]:
             yield lo, table[lo : lo + rows]
 
 
-def _of_equal_size(pieces: Iterator[NDArray]) -> Iterator[tuple[int, NDArray]]:
+def _of_equal_size(pieces: Iterator[NDArray[Any]]) -> Iterator[tuple[int, NDArray[Any]]]:
     """The same rows in blocks that do not tell how the table was cut; at least one."""
     lo = 0
     for (block,) in regrouped((piece,) for piece in pieces):
@@ -142,7 +142,7 @@ def refuse_text(X: Any) -> None:
         frames().refuse_text(X, "X")
 
 
-def refuse_bad_values(X: NDArray) -> None:
+def refuse_bad_values(X: NDArray[Any]) -> None:
     """NaN and infinity, with the row, the column and the cure."""
     for lo in range(0, len(X), 65_536):
         bad = ~np.isfinite(X[lo : lo + 65_536])

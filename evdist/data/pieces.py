@@ -32,7 +32,7 @@ def readable(name: str) -> Iterator[None]:
         ) from error
 
 
-def array_pieces(array: Any) -> Iterator[NDArray]:
+def array_pieces(array: Any) -> Iterator[NDArray[Any]]:
     """Consecutive pieces of rows of anything with ``shape`` and slices of rows; at least one."""
     rows = rows_at_once(array.shape[1] if len(array.shape) > 1 else 1)
     # A compressed chunk is read whole whatever is asked of it: read it once.

@@ -33,7 +33,7 @@ def is_frame(table: Any) -> bool:
     return pandas is not None and isinstance(table, pandas.DataFrame)
 
 
-def read_table(path: str | Path) -> NDArray:
+def read_table(path: str | Path) -> NDArray[Any]:
     """All rows of a .npy, .csv(.gz), .parquet or .zarr file; text columns are refused."""
     name = str(path)
     bare = name.removesuffix(".gz")
@@ -47,7 +47,7 @@ def read_table(path: str | Path) -> NDArray:
     raise _unknown(name)
 
 
-def table_pieces(path: str | Path) -> Iterator[NDArray]:
+def table_pieces(path: str | Path) -> Iterator[NDArray[Any]]:
     """What :func:`read_table` gives, as consecutive pieces of rows: never the whole table."""
     name = str(path)
     bare = name.removesuffix(".gz")
@@ -73,12 +73,12 @@ def _has_names(name: str) -> bool:
     return name.removesuffix(".gz").endswith((".csv", ".parquet", ".pq"))
 
 
-def _numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray:
+def _numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray[Any]:
     frames().refuse_text(frame, name, first)
     return frame.to_numpy()
 
 
-def _npy_pieces(name: str) -> Iterator[NDArray]:
+def _npy_pieces(name: str) -> Iterator[NDArray[Any]]:
     """Rows of a .npy file, here or in object storage, read from front to back.
 
     Not by a memory map: pages once looked at would count as memory of this process.
@@ -110,7 +110,7 @@ def _npy_pieces(name: str) -> Iterator[NDArray]:
             yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
 
 
-def _zarr(name: str) -> zarr.Array:
+def _zarr(name: str) -> zarr.Array[Any]:
     node = zarr.open(name, mode="r")
     if not isinstance(node, zarr.Array):
         raise ValueError(f"{name} is a zarr group; name the array in it, e.g. {name}/X.")

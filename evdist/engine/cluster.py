@@ -5,7 +5,7 @@ task per worker; it takes over the rows that the others changed in the step befo
 are its dependencies), updates its own rows and returns those that moved. So a sweep moves at most
 n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
 (steps x workers) tasks. Where another sweep is sure to follow, its tasks are queued before the sums
-of the present one are here: workers wait for each other, but not for whoever counts.
+of the present one are here: workers wait for each other, but not for the process that counts.
 
 What a worker keeps and does is in `shares.py`. When a worker is lost, or a task finds its share out
 of step, all workers go back to the last restore point and do the sweeps since then again: same
@@ -58,7 +58,7 @@ class ClusterExecutor:
         Sweeps between restore points: what a lost worker costs at most.
     """
 
-    def __init__(self, client: Client, problem: Shared, mass: NDArray, restore_every: int = 5):
+    def __init__(self, client: Client, problem: Shared, mass: NDArray[Any], restore_every: int = 5):
         self.problem: Any = problem
         self._client = client
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
@@ -78,10 +78,10 @@ class ClusterExecutor:
             self._owners = dict(zip(workers, shares, strict=True))
             self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
             self._number = 0
-            self._patches: list[Future] = []
-            self._last: dict[str, Future] = {}
+            self._patches: list[Future[Any]] = []
+            self._last: dict[str, Future[Any]] = {}
             #: Sums of the next sweep, where it was begun before it was asked for.
-            self._ahead: list[Future] = []
+            self._ahead: list[Future[Any]] = []
             problem, mass = self._client.scatter(
                 [self.problem, self._point], broadcast=True, hash=False
             )
@@ -114,13 +114,13 @@ class ClusterExecutor:
     def _workers(self) -> dict[str, int]:
         return dict(sorted(wait_for_workers(self._client).items()))
 
-    def _submit(self, task: Any, *args: Any, worker: str) -> Future:
+    def _submit(self, task: Any, *args: Any, worker: str) -> Future[Any]:
         return self._client.submit(
             task, *args, workers=[worker], allow_other_workers=False, pure=False,
             key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
         )  # fmt: skip
 
-    def _results(self, jobs: list[Future]) -> list | None:
+    def _results(self, jobs: list[Future[Any]]) -> list[Any] | None:
         """What all jobs return; None when a worker was lost or a share was out of step."""
         dask = library()
         # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
@@ -159,7 +159,7 @@ class ClusterExecutor:
         raise WorkersLostError("Workers are lost faster than sweeps can be done again.")
 
     # -- the sweeps
-    def _begin(self, rest: Rest) -> list[Future]:
+    def _begin(self, rest: Rest) -> list[Future[Any]]:
         """Queue the steps of a sweep; what tells its sums when they are done."""
         for step in range(len(self.problem.plan.steps)):
             patches = self._patches
@@ -183,7 +183,7 @@ class ClusterExecutor:
         self._since.append(rest)
         return tasks.fall(m for part in found for m in part)
 
-    def _bundled(self, patches: list[Future]) -> list[Future]:
+    def _bundled(self, patches: list[Future[Any]]) -> list[Future[Any]]:
         """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
         while len(patches) > _FAN_IN:
             groups = [patches[i : i + _FAN_IN] for i in range(0, len(patches), _FAN_IN)]

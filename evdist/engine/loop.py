@@ -87,7 +87,7 @@ class Solver(Protocol[V]):
         ...
 
 
-def relative_fall(now: Descent, tol: float) -> bool:
+def relative_fall(now: Descent[Any], tol: float) -> bool:
     """Whether the last step lowered J by at most `tol` of itself: the rule of the ECM family."""
     if now.steps == 0:
         return False

@@ -69,7 +69,7 @@ def shares(parts: int, world: int) -> list[range]:
 
 
 def _free_port(task: Callable[..., Any]) -> int:
-    """A port of this machine that nobody uses at the moment.
+    """A port of this machine that no process uses at the moment.
 
     By taking the task a worker has loaded what it needs, which may last longer than ranks wait.
     """
@@ -125,7 +125,7 @@ class Ranks:
         self._client, self._parts = client, parts
         self._backend = "nccl" if cuda else "gloo"
         self.workers = self._present()
-        self._sent: list[Future] = []
+        self._sent: list[Future[Any]] = []
 
     @property
     def world(self) -> int:
@@ -160,13 +160,13 @@ class Ranks:
         ]
         return self._results(jobs)
 
-    def _submit(self, worker: str, task: Callable[..., Any], *args: Any) -> Future:
+    def _submit(self, worker: str, task: Callable[..., Any], *args: Any) -> Future[Any]:
         return self._client.submit(
             task, *args, workers=[worker], allow_other_workers=False, pure=False, retries=0,
             key=f"evdist-{task.__name__.strip('_')}-{uuid.uuid4().hex[:12]}",
         )  # fmt: skip
 
-    def _results(self, jobs: list[Future]) -> list[Any]:
+    def _results(self, jobs: list[Future[Any]]) -> list[Any]:
         """Results of all jobs; an error of the work itself is raised as it is."""
         distributed = sys.modules["distributed"]
         waiting = list(jobs)
@@ -184,7 +184,7 @@ class Ranks:
                 self._give_up(jobs, failed, lost)
         return self._client.gather(jobs)
 
-    def _give_up(self, jobs: list[Future], failed: list[Future], lost: set[str]) -> None:
+    def _give_up(self, jobs: list[Future[Any]], failed: list[Future[Any]], lost: set[str]) -> None:
         errors = [job.exception() for job in failed if job.status == "error"]
         # The others must not wait for a rank that will not come: they end with an error soon.
         self._client.cancel(jobs, force=True)

@@ -84,7 +84,7 @@ class Shared(Protocol):
     def kin(self) -> Callable[[], Hashable] | None:
         """Asked on every worker: those who answer the same are numbered, and get equal shares.
 
-        None where nobody needs a number; then shares are in proportion to threads.
+        None where no worker needs a number; then shares are in proportion to threads.
         """
         ...
 
@@ -96,7 +96,9 @@ class Shared(Protocol):
         """A `Plan`: its pieces are what is shared out."""
         ...
 
-    def share(self, mass: NDArray, pieces: Sequence[int], threads: int, number: int) -> Share: ...
+    def share(
+        self, mass: NDArray[Any], pieces: Sequence[int], threads: int, number: int
+    ) -> Share: ...
 
 
 @dataclass
@@ -120,7 +122,7 @@ def kin(problem: Shared) -> Hashable:
 
 
 def install(
-    token: str, job: str, problem: Shared, mass: NDArray, pieces: Sequence[int], number: int
+    token: str, job: str, problem: Shared, mass: NDArray[Any], pieces: Sequence[int], number: int
 ) -> int:
     """Make the share of this worker: its pieces, and its number among its kin."""
     forget(job)
@@ -169,7 +171,7 @@ def objective(token: str, number: int, patches: Sequence[Patch]) -> dict[int, tu
     return held.share.objective()
 
 
-def masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) -> NDArray:
+def masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) -> NDArray[Any]:
     held = _held(token, number)
     _apply(held, patches)
     return held.share.masses(lo, hi)

@@ -40,7 +40,7 @@ class WorkersLostError(RuntimeError):
 
 
 def library() -> Any:
-    """The library of the client. Whoever has one has loaded it; nobody else pays for it."""
+    """The library of the client. A process that has a client has loaded it; others need not."""
     return sys.modules["distributed"]
 
 
@@ -74,7 +74,9 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
     return there
 
 
-def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:
+def run_on_workers(
+    client: Client, task: Any, *shared: Any, items: Sequence[tuple[Any, ...]]
+) -> list[Any]:
     """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once.
 
     Scattered data is gone with its worker, and who waits for it waits for ever: when a worker is
@@ -98,7 +100,10 @@ def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tupl
 
 
 def map_tasks(
-    client: Client, task: Callable[[NDArray, Any], Any], table: NDArray, items: Iterable[Any]
+    client: Client,
+    task: Callable[[NDArray[Any], Any], Any],
+    table: NDArray[Any],
+    items: Iterable[Any],
 ) -> Iterator[Any]:
     """`task(table, item)` for every item, in the order in which they are done.
 
@@ -121,14 +126,14 @@ def map_tasks(
         yield job.result()
 
 
-def _part(table: NDArray) -> NDArray:
+def _part(table: NDArray[Any]) -> NDArray[Any]:
     return table
 
 
-def _join(parts: list[NDArray]) -> NDArray:
+def _join(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _run(task: Callable[[NDArray, Any], Any], table: NDArray, item: Any) -> Any:
+def _run(task: Callable[[NDArray[Any], Any], Any], table: NDArray[Any], item: Any) -> Any:
     # What came over the network is read-only, which numba compiles for anew.
     return task(np.require(table, requirements="W"), item)

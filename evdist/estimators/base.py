@@ -34,7 +34,7 @@ class CredalClusterer(SavedModel, SweepCallbacks, ClusterMixin, BaseEstimator):
     n_iter_: int
     converged_: bool
 
-    def _table(self, X: Any, **check: Any) -> NDArray:
+    def _table(self, X: Any, **check: Any) -> NDArray[Any]:
         """X (array, frame, lazy array or path) as finite numbers, (n, d) float32 or float64."""
         X = load(X)
         refuse_text(X)

@@ -44,7 +44,7 @@ def children(url: Url) -> list[str]:
 
 
 def remove(url: Url) -> None:
-    """Remove a folder and all in it; somebody else may have done so."""
+    """Remove a folder and all in it; another process may have done so."""
     filesystem, path = _open(url)
     with suppress(FileNotFoundError):
         filesystem.rm(path, recursive=True)
@@ -87,7 +87,7 @@ def sync(url: Url) -> None:
 
 @contextmanager
 def alone(url: Url) -> Iterator[None]:
-    """Hold a local file that is there; a BlockingIOError when somebody else holds it.
+    """Hold a local file that is there; a BlockingIOError when another process holds it.
 
     The system lets go of it when the process dies. Object storage knows no such lock.
     """
