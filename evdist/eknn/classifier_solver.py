@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,7 +190,7 @@ def learn(
     theta = np.log(labels.first_gamma(d2, who))
     history = [value(theta)[0]]
 
-    def heard(intermediate_result) -> None:
+    def heard(intermediate_result: Any) -> None:
         history.append(float(intermediate_result.fun))
         report(len(history) - 1, history[-1], history[-1] - history[-2])
 

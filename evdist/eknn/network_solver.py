@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +152,7 @@ def fit_network(
     """Minimise J from `start`."""
     history = [objective(start, X, y, w, mu)[0]]
 
-    def heard(intermediate_result) -> None:
+    def heard(intermediate_result: Any) -> None:
         history.append(float(intermediate_result.fun))
         if report is not None:
             report(len(history) - 1, history[-1], history[-1] - history[-2])

@@ -87,7 +87,7 @@ def _work(
     while dist.is_initialized() and time.monotonic() < until:
         time.sleep(0.05)
     meeting = datetime.timedelta(seconds=MEETING)
-    store = dist.TCPStore(
+    store = dist.TCPStore(  # type: ignore[attr-defined]
         host, port, group.world, is_master=group.rank == 0, timeout=meeting, wait_for_workers=False
     )
     # Nothing can call back a rank that waits for one that has died: it must not wait for long.

@@ -66,8 +66,9 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
     end = time.monotonic() + seconds
     while len(there := client.nthreads()) < least:
         if time.monotonic() > end:
+            address = getattr(client.scheduler, "address", None)
             raise TimeoutError(
-                f"After {seconds:g} s the scheduler at {client.scheduler.address} has {len(there)} "
+                f"After {seconds:g} s the scheduler at {address} has {len(there)} "
                 f"Dask workers, {least} are needed. Start them, or look at why they do not come."
             )
         time.sleep(0.1)
