@@ -8,17 +8,27 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 unexport PYTHONPATH
 unexport PYTHONHOME
 
+# Two processes of tests; tests/conftest.py says which tests go together. JOBS=0 for one process.
+JOBS ?= 2
+XDIST = -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test test-fast coverage lint format bench clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed ## cluster a real data set; writes demo/report.html and a figure
 	@$(BIN)/python -m evdist.demo --out demo
 
 test: lint ## lint, types and the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(XDIST)
+
+test-fast: $(VENV)/.installed-dev ## the tests that need no processes and little time: minutes
+	$(BIN)/python -m pytest $(XDIST) -m "not process and not slow and not gpu"
+
+coverage: $(VENV)/.installed-dev ## lines and branches that the whole suite runs
+	$(BIN)/python -m pytest $(XDIST) --cov --cov-report=term
 
 lint: $(VENV)/.installed-dev ## ruff (rules and format) and mypy, changing nothing
 	$(BIN)/ruff check .
@@ -34,7 +44,7 @@ bench: ## list the benchmarks and how each is run
 	@grep -l __main__ benchmarks/*.py | sed 's|^|  $(BIN)/python |'
 
 clean: ## remove the environment, the caches and what the demo wrote
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	find evdist flows tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: an environment is made once, and installed into again only when what it is made from

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # Figures are drawn into files; a machine without a screen must not matter. Set before any test
 # imports matplotlib.
 os.environ["MPLBACKEND"] = "Agg"
 
 ROOT = Path(__file__).resolve().parents[1]
+
+#: Files that `make test-fast` leaves out beside the tests that start processes: each takes more
+#: than ten seconds. They are marked `slow`.
+SLOW = (
+    "*/test_*_sklearn.py",
+    "cli/test_cli_commands.py",
+    "eknn/test_eknn_network.py",
+    "features/test_features_links.py",
+    "gpu/*",
+    "jobs/test_jobs_algorithms.py",
+    "jobs/test_jobs_stops.py",
+    "jobs/test_jobs_tasks.py",
+    "kernels/test_kernels_sweep.py",
+    "mixture/test_mixture_em.py",
+    "nnevclus/test_nnevclus_training.py",
+    "test_docs.py",
+)
 
 # The first call of a compiled kernel takes seconds, so no example has a deadline. The examples are
 # the same in every run; HYPOTHESIS_PROFILE=explore draws new and more ones.
@@ -42,3 +67,43 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the data folder ../shared, which is absent")
     return folder
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark slow files; share the tests out to the processes of pytest-xdist, file by file.
+
+    All tests that start processes are one group: they run one after another, on the one cluster
+    of `two_workers`, while another process works on the rest. The largest groups go first.
+    """
+    groups = {}
+    for item in items:
+        file = item.path.relative_to(ROOT / "tests").as_posix()
+        if any(fnmatch(file, pattern) for pattern in SLOW):
+            item.add_marker(pytest.mark.slow)
+        groups[item] = "processes" if item.get_closest_marker("process") else file
+    if config.pluginmanager.hasplugin("xdist"):
+        size = Counter(groups.values())
+        items.sort(key=lambda item: (groups[item] != "processes", -size[groups[item]]))
+        for item in items:
+            item.add_marker(pytest.mark.xdist_group(groups[item]))
+
+
+@pytest.fixture(scope="session")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of two Dask workers, for all tests that leave them alive and as they were."""
+    from dask_cluster import workers  # Dask takes a second to load
+
+    with workers(2, tmp_path_factory.mktemp("dask")) as client:
+        yield client
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT as it is at a terminal, for this process and those it starts.
+
+    A shell that starts the suite in the background (`nohup make test &`) has it ignored.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

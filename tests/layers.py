@@ -115,6 +115,7 @@ def imports(root: Path, public: Mapping[str, str]) -> Iterator[Import]:
     ``public`` maps the lazy names of the root package to the modules that they come from, so that
     ``from evdist import FocalSets`` counts as an import of evdist.belief.
     """
+    known = {name for name, _ in modules(root)}
     for name, path in modules(root):
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
@@ -125,7 +126,7 @@ def imports(root: Path, public: Mapping[str, str]) -> Iterator[Import]:
             for node in ast.walk(scope)
         }
         for node in ast.walk(tree):
-            for target in _targets(node, package, public):
+            for target in _targets(node, package, public, known):
                 where = f"{path.relative_to(root).as_posix()}:{getattr(node, 'lineno', 0)}"
                 yield Import(name, target, where, id(node) in inside)
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -140,7 +141,9 @@ def _is_module(root: Path, text: str) -> bool:
     return path.is_dir() or path.with_suffix(".py").is_file()
 
 
-def _targets(node: ast.AST, package: str, public: Mapping[str, str]) -> Iterator[str]:
+def _targets(
+    node: ast.AST, package: str, public: Mapping[str, str], known: set[str]
+) -> Iterator[str]:
     match node:
         case ast.Import():
             yield from (alias.name for alias in node.names)
@@ -153,7 +156,10 @@ def _targets(node: ast.AST, package: str, public: Mapping[str, str]) -> Iterator
             for alias in node.names:
                 # A member of evdist itself is a lazy name or a submodule, and has its own layer.
                 member = f"{base}.{alias.name}"
-                yield public.get(alias.name, member) if base == LAZY else base
+                if base == LAZY:
+                    yield public.get(alias.name, member)
+                else:
+                    yield member if member in known else base
 
 
 def within(module: str, package: str) -> bool:
@@ -189,23 +195,41 @@ def steps_up(found: list[Import]) -> list[str]:
 
 
 def circles(found: list[Import]) -> list[str]:
-    """Circles between the packages of one row."""
+    """A circle between the packages of one row, if there is one: its imports."""
+    own = {imp: (layer(imp.importer), layer(imp.target)) for imp in found}
+    between = {
+        imp: (a[1], b[1]) for imp, (a, b) in own.items() if a and b and a[0] == b[0] and a != b
+    }
+    return _in_a_circle(between, "of one layer")
+
+
+def file_circles(found: list[Import]) -> list[str]:
+    """A circle between files, under TYPE_CHECKING and in strings too, if there is one.
+
+    The root package names all others, to load them on first use: it is in no circle.
+    """
+    between = {
+        imp: (imp.importer, imp.target)
+        for imp in found
+        if LAZY not in (imp.importer, imp.target) and imp.importer != imp.target
+    }
+    return _in_a_circle(between, "of files")
+
+
+def _in_a_circle(hops: Mapping[Import, tuple[str, str]], of: str) -> list[str]:
+    """The imports, each a hop from one name to another, that close the first circle found."""
     uses: dict[str, set[str]] = {}
-    for imp in found:
-        own, other = layer(imp.importer), layer(imp.target)
-        if own and other and own[0] == other[0] and own[1] != other[1]:
-            uses.setdefault(own[1], set()).add(other[1])
+    for importer, target in hops.values():
+        uses.setdefault(importer, set()).add(target)
     try:
         TopologicalSorter(uses).prepare()
     except CycleError as error:
         circle = error.args[1]
-        hops = set(zip(circle[1:], circle, strict=False))
+        closing = set(zip(circle[1:], circle, strict=False))
         return [
-            f"{imp.where}: {imp.importer} imports {imp.target}, in a circle of one layer"
-            for imp in found
-            if (own := layer(imp.importer))
-            and (other := layer(imp.target))
-            and (own[1], other[1]) in hops
+            f"{imp.where}: {imp.importer} imports {imp.target}, in a circle {of}"
+            for imp, hop in hops.items()
+            if hop in closing
         ]
     return []
 

@@ -27,6 +27,10 @@ def test_packages_of_one_layer_do_not_go_in_circles(found: list[layers.Import]) 
     assert not layers.circles(found)
 
 
+def test_files_do_not_go_in_circles(found: list[layers.Import]) -> None:
+    assert not layers.file_circles(found)
+
+
 def test_first_party_imports_stand_at_the_top(found: list[layers.Import]) -> None:
     assert not layers.below_the_top(found)
 
@@ -77,7 +81,7 @@ class TestTheCheckerCanFail:
             },
         )
         assert layers.steps_up(found) == [
-            "evdist/service/jobs.py:2: evdist.service imports flows, of a later layer"
+            "evdist/service/jobs.py:2: evdist.service imports flows.job, of a later layer"
         ]
 
     def test_on_a_circle_within_one_layer(self, tmp_path: Path) -> None:
@@ -89,6 +93,42 @@ class TestTheCheckerCanFail:
         assert [p.split(": ")[0] for p in problems] == [
             "evdist/metrics.py:1",
             "evdist/partition/core.py:1",
+        ]
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "from evdist.data.tables import read",
+            "from evdist.data import tables",
+            "from . import tables",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import evdist.data.tables",
+            "LATER = 'evdist.data.tables:read'",
+            "def f():\n    from .tables import read",
+        ],
+    )
+    def test_on_two_files_of_one_package_in_a_circle(self, tmp_path: Path, line: str) -> None:
+        files = {
+            "evdist/data/__init__.py": "from evdist.data.tables import read",
+            "evdist/data/tables.py": "FRAMES = 'evdist.data.frames'",
+            "evdist/data/frames.py": line,
+        }
+        problems = layers.file_circles(self.tree(tmp_path, files))
+        assert [p.rpartition(":")[0].partition(":")[0] for p in problems] == [
+            "evdist/data/frames.py",
+            "evdist/data/tables.py",
+        ]
+        assert all(p.endswith("in a circle of files") for p in problems)
+
+    def test_on_a_circle_of_three_files(self, tmp_path: Path) -> None:
+        files = {
+            "evdist/data/a.py": "import evdist.data.b",
+            "evdist/data/b.py": "import evdist.data.c",
+            "evdist/data/c.py": "import evdist.data.a\nimport evdist.data.d",
+            "evdist/data/d.py": "",
+        }
+        problems = layers.file_circles(self.tree(tmp_path, files))
+        assert [p.split(": ")[0] for p in problems] == [
+            f"evdist/data/{name}.py:1" for name in "abc"
         ]
 
     def test_on_a_module_without_a_layer(self, tmp_path: Path) -> None:

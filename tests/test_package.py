@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
+import tokenize
 import tomllib
 from importlib import metadata
 from importlib.resources import files
@@ -136,3 +138,40 @@ def test_constraints_pin_every_dependency_within_its_range(
         if pins.get(canonicalize_name(req.name), "nothing") not in req.specifier
     ]
     assert not wrong
+
+
+#: Words of which a reader must ask who is meant; comments and docstrings name the caller instead.
+VAGUE = re.compile(r"\b(whoever|nobody|somebody|whom)\b", re.IGNORECASE)
+
+
+def vague_places(path: Path) -> list[int]:
+    """Lines of comments and strings, docstrings among them, with a vague word."""
+    with tokenize.open(path) as file:
+        return [
+            token.start[0] + token.string[: found.start()].count("\n")
+            for token in tokenize.generate_tokens(file.readline)
+            if token.type in (tokenize.COMMENT, tokenize.STRING)
+            for found in VAGUE.finditer(token.string)
+        ]
+
+
+def test_comments_and_docstrings_name_the_caller(root: Path) -> None:
+    places = [
+        f"{path.relative_to(root)}:{line}"
+        for _, path in layers.modules(root)
+        for line in vague_places(path)
+    ]
+    assert not places
+
+
+def test_vague_words_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""For\nwhoever calls."""\nnobody = 1  # Nobody\nsome = "body"\n')
+    assert vague_places(path) == [2, 3]
+
+
+def test_every_pattern_of_slow_files_matches_one(root: Path) -> None:
+    """Else a file was renamed, and `make test-fast` runs it again."""
+    from conftest import SLOW
+
+    assert [pattern for pattern in SLOW if not list((root / "tests").glob(pattern))] == []

@@ -11,21 +11,22 @@ Reference: Li, Li, Denoeux (2018), k-CEVCLUS, eqs. (12)-(16).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["FocalSets", "mutual_neighbour_pairs"]
 
-#: 2**16 focal sets make a mass function of half a megabyte per object: nobody means that.
+#: 2**16 focal sets make a mass function of half a megabyte per object: a mistake.
 MAX_FULL_CLUSTERS = 16
 
 
-def _frozen(a: NDArray) -> NDArray:
+def _frozen(a: NDArray[Any]) -> NDArray[Any]:
     a.setflags(write=False)
     return a
 
@@ -113,7 +114,7 @@ class FocalSets:
         return cls(n_clusters, (0, *(m for m in masks if m)))
 
     @classmethod
-    def from_matrix(cls, F: NDArray) -> FocalSets:
+    def from_matrix(cls, F: NDArray[Any]) -> FocalSets:
         """From a (f, c) 0/1 matrix whose row 0 is the empty set."""
         F = np.asarray(F)
         if F.ndim != 2:
@@ -145,7 +146,7 @@ class FocalSets:
     def __len__(self) -> int:
         return len(self.masks)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
         return iter(self.sets)
 
     def __contains__(self, members: object) -> bool:
@@ -243,7 +244,7 @@ class FocalSets:
         return _frozen(np.where(union > 0, self.overlap / np.maximum(union, 1.0), 1.0))
 
 
-def mutual_neighbour_pairs(plausibility: NDArray, q: int = 1) -> list[tuple[int, int]]:
+def mutual_neighbour_pairs(plausibility: NDArray[Any], q: int = 1) -> list[tuple[int, int]]:
     """Pairs of clusters that are among each other's ``q`` most similar clusters.
 
     The similarity of clusters j and l is S(j, l) = sum_i pl_ij pl_il (slides, "Carefully

@@ -11,6 +11,8 @@ a   (..., f) values on the sets of a family, in the order of its columns
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +37,7 @@ def binary_order(focal: FocalSets) -> NDArray[np.intp] | None:
     return np.argsort(np.array(focal.masks))
 
 
-def subset_sums(a: NDArray, focal: FocalSets) -> NDArray:
+def subset_sums(a: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """Sum of a(B) over the sets B of the family with B included in A, for each A; (..., f)."""
     order = binary_order(focal)
     if order is None:
@@ -43,7 +45,7 @@ def subset_sums(a: NDArray, focal: FocalSets) -> NDArray:
     return _restored(_butterfly(a[..., order], focal.n_clusters, np.add), order)
 
 
-def superset_sums(a: NDArray, focal: FocalSets) -> NDArray:
+def superset_sums(a: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """Sum of a(B) over the sets B of the family that include A, for each A; (..., f)."""
     order = binary_order(focal)
     if order is None:
@@ -52,7 +54,7 @@ def superset_sums(a: NDArray, focal: FocalSets) -> NDArray:
     return _restored(_butterfly(a[..., order], focal.n_clusters, np.add), order)
 
 
-def subset_differences(b: NDArray, focal: FocalSets) -> NDArray:
+def subset_differences(b: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """The a whose :func:`subset_sums` are b: the Moebius transform on the family; (..., f)."""
     order = binary_order(focal)
     if order is None:
@@ -60,7 +62,7 @@ def subset_differences(b: NDArray, focal: FocalSets) -> NDArray:
     return _restored(_butterfly(b[..., order], focal.n_clusters, np.subtract), order)
 
 
-def superset_differences(q: NDArray, focal: FocalSets) -> NDArray:
+def superset_differences(q: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """The a whose :func:`superset_sums` are q; (..., f)."""
     order = binary_order(focal)
     if order is None:
@@ -74,7 +76,7 @@ def _inclusion(focal: FocalSets) -> NDArray[np.bool_]:
     return focal.overlap == focal.cardinality[:, None]
 
 
-def _butterfly(a: NDArray, c: int, step: np.ufunc) -> NDArray:
+def _butterfly(a: NDArray[Any], c: int, step: np.ufunc) -> NDArray[Any]:
     """Add (or subtract) the value without cluster k to the one with it, for k = 0..c-1.
 
     ``a`` is (..., 2^c) in binary order, a fresh array: it is overwritten.
@@ -86,13 +88,15 @@ def _butterfly(a: NDArray, c: int, step: np.ufunc) -> NDArray:
     return a
 
 
-def _restored(a: NDArray, order: NDArray[np.intp]) -> NDArray:
+def _restored(a: NDArray[Any], order: NDArray[np.intp]) -> NDArray[Any]:
     out = np.empty_like(a)
     out[..., order] = a
     return out
 
 
-def _by_levels(b: NDArray, included: NDArray[np.bool_], level: NDArray[np.int64]) -> NDArray:
+def _by_levels(
+    b: NDArray[Any], included: NDArray[np.bool_], level: NDArray[np.int64]
+) -> NDArray[Any]:
     """Solve sum over B of a(B) included[B, A] = b(A), sets of lower ``level`` first.
 
     Two different sets of one size never include each other, so a whole level is found at once.

@@ -10,7 +10,7 @@ division says nothing, becomes the vacuous mass function.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,7 +74,7 @@ def discount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.floa
     return out
 
 
-def rescale(M: NDArray) -> tuple[NDArray, NDArray[np.bool_]]:
+def rescale(M: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Divide by the mass of the non-empty sets, and say for which rows that was possible.
 
     The divisor is the sum itself, not 1 - m(empty): near total conflict the difference would

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,8 @@ _WORD = (1 << 64) - 1
 
 
 def combine_pair(
-    left: tuple[NDArray, FocalSets], right: tuple[NDArray, FocalSets], rule: Rule
-) -> tuple[NDArray, FocalSets]:
+    left: tuple[NDArray[Any], FocalSets], right: tuple[NDArray[Any], FocalSets], rule: Rule
+) -> tuple[NDArray[Any], FocalSets]:
     """Products of two mass arrays by ``rule``: (n, g) on a family that starts with left's."""
     (m1, family1), (m2, family2) = left, right
     flat = m1.ndim == m2.ndim == 1
@@ -58,7 +58,7 @@ def combine_pair(
 
 
 # ---------------------------------------------------------------------- the power set
-def _on_power_set(a: NDArray, b: NDArray, rule: Rule) -> NDArray:
+def _on_power_set(a: NDArray[Any], b: NDArray[Any], rule: Rule) -> NDArray[Any]:
     """(n, 2^c) arrays in binary order, a piece of rows at a time."""
     c = a.shape[1].bit_length() - 1
     rows = max(1, PIECE // 3**c)
@@ -76,7 +76,7 @@ def _on_power_set(a: NDArray, b: NDArray, rule: Rule) -> NDArray:
     return out
 
 
-def _unions(a: NDArray, b: NDArray, *, disjoint: bool) -> NDArray:
+def _unions(a: NDArray[Any], b: NDArray[Any], *, disjoint: bool) -> NDArray[Any]:
     """Sum of a(B) b(C) over B or C = A, of all pairs or of disjoint ones; (2^c, n) arrays.
 
     Per cluster, write x- and x+ for the halves of x without and with it. Then
@@ -111,12 +111,12 @@ class _Plan:
     hubs: tuple[tuple[int, NDArray[np.bool_]], ...]
 
 
-def _dubois_prade(x: NDArray, y: NDArray) -> NDArray:
+def _dubois_prade(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     meet = x & y
     return np.where(meet.any(axis=-1, keepdims=True), meet, x | y)
 
 
-_RULES: dict[Rule, Callable[[NDArray, NDArray], NDArray]] = {
+_RULES: dict[Rule, Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]] = {
     "conjunctive": np.bitwise_and,
     "disjunctive": np.bitwise_or,
     "dubois_prade": _dubois_prade,
@@ -159,7 +159,7 @@ def _plan(left: FocalSets, right: FocalSets, rule: Rule) -> _Plan:
     )
 
 
-def _along(plan: _Plan, a: NDArray, b: NDArray) -> NDArray:
+def _along(plan: _Plan, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     n, g = len(a), len(plan.family)
     dtype = np.result_type(a, b)
     if n * g * dtype.itemsize > MAX_RESULT_BYTES:
@@ -176,7 +176,9 @@ def _along(plan: _Plan, a: NDArray, b: NDArray) -> NDArray:
     return out
 
 
-def _sums(plan: _Plan, hubs: list[tuple[int, NDArray]], a: NDArray, b: NDArray) -> NDArray:
+def _sums(
+    plan: _Plan, hubs: list[tuple[int, NDArray[Any]]], a: NDArray[Any], b: NDArray[Any]
+) -> NDArray[Any]:
     """Combined masses of a block of rows, transposed so that pairs are contiguous; (g, rows)."""
     x, y = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)
     out = np.zeros((len(plan.family), len(a)), dtype=np.result_type(a, b))

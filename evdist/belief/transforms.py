@@ -16,6 +16,7 @@ and an object with m(empty) = 1 has belief and plausibility 0 everywhere. Apply
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -131,7 +132,7 @@ def implicability(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     return subset_sums(as_masses(m, focal), focal)
 
 
-def _without_empty(M: NDArray) -> NDArray:
+def _without_empty(M: NDArray[Any]) -> NDArray[Any]:
     M = M.copy()
     M[..., 0] = 0.0
     return M

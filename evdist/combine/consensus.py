@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ _FAMILIES: dict[str, Callable[[int], FocalSets]] = {
 
 
 def combine(
-    partitions: Sequence[CredalPartition | NDArray],
+    partitions: Sequence[CredalPartition | NDArray[Any]],
     n_clusters: int,
     *,
     rule: Rule = "dempster",
@@ -136,7 +137,7 @@ def _focal_sets(focal_sets: str | FocalSets, n_clusters: int) -> FocalSets:
     return focal_sets
 
 
-def _combined(members: Sequence[CredalPartition], graph: PairGraph, rule: Rule) -> NDArray:
+def _combined(members: Sequence[CredalPartition], graph: PairGraph, rule: Rule) -> NDArray[Any]:
     """The combined relation r_ij of the kept pairs, (n, k, 4) float32."""
     n, k = graph.partner.shape
     target = np.zeros((n, k, 4), dtype=np.float32)
@@ -152,7 +153,7 @@ def _combined(members: Sequence[CredalPartition], graph: PairGraph, rule: Rule) 
 
 def _starts(
     members: Sequence[CredalPartition], focal: FocalSets, rng: np.random.Generator
-) -> list[NDArray]:
+) -> list[NDArray[Any]]:
     """Masses to start from, (n, f) each."""
     # Rows of plausibilities are close when all partitions would put two objects together; this
     # holds however the clusters are numbered.
@@ -173,7 +174,7 @@ def _starts(
     return starts
 
 
-def _hard(labels: NDArray, focal: FocalSets) -> NDArray:
+def _hard(labels: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     mass = np.zeros((len(labels), len(focal)))
     mass[np.arange(len(labels)), focal.singletons[labels]] = 1.0
     return mass

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,8 @@ class PairGraph:
         All objects, split into groups without pairs inside.
     """
 
-    partner: NDArray
-    steps: tuple[NDArray, ...]
+    partner: NDArray[Any]
+    steps: tuple[NDArray[Any], ...]
 
 
 def all_pairs_graph(n: int) -> PairGraph:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,15 +51,15 @@ class Nearest:
     converged : bool
     """
 
-    mass: NDArray
+    mass: NDArray[Any]
     history: tuple[float, ...]
     converged: bool
 
 
 def nearest_partition(
     graph: PairGraph,
-    target: NDArray,
-    start: NDArray,
+    target: NDArray[Any],
+    start: NDArray[Any],
     focal_sets: FocalSets,
     *,
     max_iter: int = 100,
@@ -98,7 +99,7 @@ def nearest_partition(
     return Nearest(M, tuple(history), False)
 
 
-def _linear_maps(M: NDArray, focal: FocalSets) -> NDArray:
+def _linear_maps(M: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """H_j for every row of M: (n, 3, f)."""
     empty = M[:, :1] + np.zeros(len(focal))
     empty[:, 0] = M.sum(axis=1)
@@ -106,7 +107,9 @@ def _linear_maps(M: NDArray, focal: FocalSets) -> NDArray:
     return _L.T @ forms
 
 
-def _gather(graph: PairGraph, goal: NDArray, H: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
+def _gather(
+    graph: PairGraph, goal: NDArray[Any], H: NDArray[Any], rows: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows of the least-squares problems of some objects: (r, 3k, f) and (r, 3k)."""
     partner = graph.partner[rows]
     A, t = H[partner], goal[rows].astype(float)
@@ -115,13 +118,13 @@ def _gather(graph: PairGraph, goal: NDArray, H: NDArray, rows: NDArray) -> tuple
     return A.reshape(len(rows), -1, H.shape[2]), t.reshape(len(rows), -1)
 
 
-def _parts(rows: NDArray, H: NDArray, graph: PairGraph) -> Iterator[NDArray]:
+def _parts(rows: NDArray[Any], H: NDArray[Any], graph: PairGraph) -> Iterator[NDArray[Any]]:
     size = max(1, GATHER_BYTES // (8 * graph.partner.shape[1] * H.shape[1] * H.shape[2]))
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 
 
-def _criterion(graph: PairGraph, goal: NDArray, M: NDArray, H: NDArray) -> float:
+def _criterion(graph: PairGraph, goal: NDArray[Any], M: NDArray[Any], H: NDArray[Any]) -> float:
     """Mean over kept pairs of the squared Jousselme distance."""
     total = 0.0
     for rows in _parts(np.arange(len(M)), H, graph):

@@ -12,7 +12,7 @@ be the masses of the empty set, {s}, {not s} and Theta, and P(x) the product of 
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ Rule = Literal["dempster", "dubois-prade", "average"]
 TOTAL_CONFLICT = 1e-13
 
 
-def combine_relations(masses: NDArray, rule: Rule = "dempster") -> NDArray:
+def combine_relations(masses: NDArray[Any], rule: Rule = "dempster") -> NDArray[Any]:
     """Combine the pairwise mass functions of N partitions, pair by pair.
 
     Parameters
@@ -57,7 +57,7 @@ def combine_relations(masses: NDArray, rule: Rule = "dempster") -> NDArray:
     return _dempster(masses) if rule == "dempster" else _dubois_prade(masses)
 
 
-def _dempster(masses: NDArray) -> NDArray:
+def _dempster(masses: NDArray[Any]) -> NDArray[Any]:
     out = _commonality(masses[0])
     contradiction = np.zeros(out.shape[:-1], dtype=bool)
     for source in masses[1:]:
@@ -71,12 +71,12 @@ def _dempster(masses: NDArray) -> NDArray:
     return out / out.sum(axis=-1, keepdims=True)
 
 
-def _commonality(m: NDArray) -> NDArray:
+def _commonality(m: NDArray[Any]) -> NDArray[Any]:
     """e, s + t, n + t, t: what is multiplied when sets are intersected."""
     return m + m[..., 3:] * np.array([0.0, 1.0, 1.0, 0.0])
 
 
-def _dubois_prade(masses: NDArray) -> NDArray:
+def _dubois_prade(masses: NDArray[Any]) -> NDArray[Any]:
     e, s, n, t = np.moveaxis(masses, -1, 0)
     empty, theta = e.prod(axis=0), t.prod(axis=0)
     # Sets that meet in {s}, and empty sets beside {s}, whose union is {s}; not-s likewise.

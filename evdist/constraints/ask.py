@@ -163,7 +163,7 @@ def _least(blocks: list[tuple[Floats, NDArray[np.int64]]]) -> NDArray[np.int64]:
 
 
 def _surest_of_block(
-    block: NDArray, first: int, focal: FocalSets
+    block: NDArray[Any], first: int, focal: FocalSets
 ) -> tuple[Floats, NDArray[np.int64]]:
     """1 - BetP of the surest row of each cluster, and the row; (c,)."""
     doubt = 1.0 - pignistic(block, focal)
@@ -187,13 +187,13 @@ def _central(partition: CredalPartition, X: Any) -> NDArray[np.int64]:
     return np.where(size > 0, found, _surest(partition))
 
 
-def _lower_of_block(block: NDArray, first: int, focal: FocalSets) -> NDArray[np.int64]:
+def _lower_of_block(block: NDArray[Any], first: int, focal: FocalSets) -> NDArray[np.int64]:
     """The cluster that an object is surely in, c where there is none; (b,)."""
     lower = approximations(block, focal, "mass", "lower")
     return np.where(lower.any(axis=1), lower.argmax(axis=1), focal.n_clusters)
 
 
-def _sum_of_block(block: NDArray, first: int, cluster: NDArray[np.int64], c: int) -> Floats:
+def _sum_of_block(block: NDArray[Any], first: int, cluster: NDArray[np.int64], c: int) -> Floats:
     """Sums of the rows of each cluster; (c, d)."""
     block = block.astype(float)
     bad = np.argwhere(~np.isfinite(block))
@@ -208,7 +208,7 @@ def _sum_of_block(block: NDArray, first: int, cluster: NDArray[np.int64], c: int
 
 
 def _central_of_block(
-    block: NDArray, first: int, cluster: NDArray[np.int64], centre: Floats
+    block: NDArray[Any], first: int, cluster: NDArray[np.int64], centre: Floats
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Distance to its centre of the most central row of each cluster, and the row; (c,)."""
     mine = cluster[first : first + len(block)]

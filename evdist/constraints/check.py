@@ -78,7 +78,7 @@ def as_pairs(links: Any, n: int, name: str) -> Pairs:
     return pairs.astype(np.int64)
 
 
-def _whole(pairs: NDArray) -> NDArray[np.bool_]:
+def _whole(pairs: NDArray[Any]) -> NDArray[np.bool_]:
     if pairs.dtype.kind in "iu":
         return np.ones(pairs.shape, bool)
     if pairs.dtype.kind == "f":
@@ -89,7 +89,7 @@ def _whole(pairs: NDArray) -> NDArray[np.bool_]:
     return np.zeros(pairs.shape, bool)
 
 
-def _refuse(bad: NDArray[np.bool_], pairs: NDArray, name: str, must: str) -> None:
+def _refuse(bad: NDArray[np.bool_], pairs: NDArray[Any], name: str, must: str) -> None:
     rows = np.flatnonzero(bad.any(axis=1))
     if len(rows):
         i, j = pairs[rows[0]].tolist()

@@ -38,7 +38,7 @@ def expand_constraints(
     cannot_link: Any,
     K: int,
     *,
-    metric: str | Callable[[NDArray, NDArray], float] = "euclidean",
+    metric: str | Callable[[NDArray[Any], NDArray[Any]], float] = "euclidean",
 ) -> tuple[Pairs, Pairs]:
     """Add to every link the K most similar pairs; k-CEVCLUS, algorithm 2.
 

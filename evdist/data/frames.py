@@ -1,13 +1,13 @@
 """Tables whose columns have names: CSV and Parquet files, and pandas frames.
 
-pandas takes a third of a second to load: `evdist.data.tables` loads this module for those who
-have such a table.
+pandas takes a third of a second to load, so `evdist.data.tables` loads this module on first use.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.dataset
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
-from evdist.data.tables import readable, rows_at_once
+from evdist.data.pieces import readable, rows_at_once
 
 __all__ = ["classes", "cut", "names", "numbers", "pieces", "refuse_text", "weights", "whole"]
 
@@ -94,14 +94,14 @@ def _parquet_pieces(name: str, columns: Sequence[str] | None = None) -> Iterator
 
 
 # ---------------------------------------------------------------------- what is in the columns
-def numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray:
+def numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray[Any]:
     """The numbers of a frame, float32 where all columns are no wider, NaN where one is missing."""
     refuse_text(frame, name, first)
     narrow = all(dtype in (np.float32, np.float16) for dtype in frame.dtypes)
     return frame.to_numpy(dtype=np.float32 if narrow else np.float64, na_value=np.nan)
 
 
-def classes(values: pd.Series) -> NDArray:
+def classes(values: pd.Series) -> NDArray[Any]:
     """Classes as text, "" where unknown."""
     return values.astype(object).where(values.notna(), "").astype(str).to_numpy()
 

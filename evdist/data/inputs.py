@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from evdist.data.pieces import array_pieces, regrouped, rows_at_once
 from evdist.data.sources import (
     AttributeSource,
     CallableSource,
@@ -20,14 +21,7 @@ from evdist.data.sources import (
     known_metric,
     pair_list,
 )
-from evdist.data.tables import (
-    array_pieces,
-    frames,
-    is_frame,
-    read_table,
-    rows_at_once,
-    table_pieces,
-)
+from evdist.data.tables import frames, is_frame, read_table, table_pieces
 from evdist.partition.rows import is_dask
 
 __all__ = ["is_pair_list", "load", "make_source", "refuse_bad_values", "refuse_text"]
@@ -52,7 +46,7 @@ def _is_stored(X: Any) -> bool:
     return hasattr(X, "shape") and hasattr(X, "chunks") and not isinstance(X, np.ndarray)
 
 
-def _row_blocks(X: Any) -> Iterator[NDArray]:
+def _row_blocks(X: Any) -> Iterator[NDArray[Any]]:
     """Blocks of rows of a Dask array or frame, computed one at a time."""
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
@@ -83,22 +77,14 @@ def row_blocks(X: Any) -> Iterator[tuple[int, Any]]:
             yield lo, table[lo : lo + rows]
 
 
-def _of_equal_size(pieces: Iterator[NDArray]) -> Iterator[tuple[int, NDArray]]:
+def _of_equal_size(pieces: Iterator[NDArray[Any]]) -> Iterator[tuple[int, NDArray[Any]]]:
     """The same rows in blocks that do not tell how the table was cut; at least one."""
-    lo, count = 0, 0
-    waiting: list[NDArray] = []
-    for piece in pieces:
-        rows = rows_at_once(piece.shape[1] if piece.ndim > 1 else 1)
-        at = 0
-        while at < len(piece):
-            waiting.append(piece[at : at + rows - count])
-            at += len(waiting[-1])
-            count += len(waiting[-1])
-            if count == rows:
-                yield lo, np.concatenate(waiting)
-                lo, count, waiting = lo + rows, 0, []
-    if count or not lo:
-        yield lo, np.concatenate(waiting) if waiting else np.empty((0, 1))
+    lo = 0
+    for (block,) in regrouped((piece,) for piece in pieces):
+        yield lo, block
+        lo += len(block)
+    if not lo:
+        yield 0, np.empty((0, 1))
 
 
 def is_pair_list(X: Any, metric: Any) -> bool:
@@ -156,7 +142,7 @@ def refuse_text(X: Any) -> None:
         frames().refuse_text(X, "X")
 
 
-def refuse_bad_values(X: NDArray) -> None:
+def refuse_bad_values(X: NDArray[Any]) -> None:
     """NaN and infinity, with the row, the column and the cure."""
     for lo in range(0, len(X), 65_536):
         bad = ~np.isfinite(X[lo : lo + 65_536])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Source(Protocol):
         """Of objects `mine` (rows,) to `others` (rows, k)."""
         ...
 
-    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+    def cross(self, new: NDArray[Any], others: Objects) -> NDArray[np.float32]:
         """Of new objects (rows, ...), described as the fitted ones were, to `others` (rows, k)."""
         ...
 
@@ -57,7 +57,7 @@ class AttributeSource:
     metric: Metric
 
     @classmethod
-    def of(cls, X: NDArray, metric: str) -> AttributeSource:
+    def of(cls, X: NDArray[Any], metric: str) -> AttributeSource:
         ready = Metric.of(X, metric)
         return cls(ready.table(X), ready)
 
@@ -80,7 +80,7 @@ class AttributeSource:
     def distances(self, mine: Objects, others: Objects) -> NDArray[np.float32]:
         return distances(self.metric, self.table, others, self.table, mine)
 
-    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+    def cross(self, new: NDArray[Any], others: Objects) -> NDArray[np.float32]:
         table = self.metric.table(new)
         return distances(
             self.metric, self.table, others, table, np.arange(len(new), dtype=np.uint32)
@@ -97,7 +97,7 @@ class AttributeSource:
         """The rows of the table without their padding, (n, d)."""
         return np.ascontiguousarray(self.table[:, : len(self.metric.centre)])
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         # Padding need not travel, and what arrives lies anywhere: rows go back on cache lines.
         return AttributeSource.of_rows, (self.rows, self.metric)
 
@@ -106,8 +106,8 @@ class AttributeSource:
 class CallableSource:
     """Rows of anything and a user's function of two rows: one Python call per kept pair."""
 
-    X: NDArray
-    metric: Callable[[NDArray, NDArray], float]
+    X: NDArray[Any]
+    metric: Callable[[NDArray[Any], NDArray[Any]], float]
     name: str = "callable"
 
     @property
@@ -120,7 +120,7 @@ class CallableSource:
         a, b = np.minimum(left, others.ravel()), np.maximum(left, others.ravel())
         return check_dissimilarities(pairwise(self.metric, self.X[a], self.X[b]), mine, others)
 
-    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+    def cross(self, new: NDArray[Any], others: Objects) -> NDArray[np.float32]:
         mine = np.arange(len(new), dtype=np.uint32)
         left = np.repeat(mine, others.shape[1])
         found = pairwise(self.metric, new[left], self.X[others.ravel()])
@@ -138,14 +138,14 @@ class CallableSource:
 class MatrixSource:
     """A square matrix; the papers' symmetrisation (D + D') / 2 is made pair by pair."""
 
-    D: NDArray
+    D: NDArray[Any]
     #: Columns of the whole matrix that these objects are, None for all of them; and its width.
     columns: Objects | None = None
     size: int = 0
     name: str = "precomputed"
 
     @classmethod
-    def of(cls, D: NDArray) -> MatrixSource:
+    def of(cls, D: NDArray[Any]) -> MatrixSource:
         if D.ndim != 2 or D.shape[0] != D.shape[1]:
             raise ValueError(
                 f"A dissimilarity matrix must be square, got shape {D.shape}. "
@@ -169,7 +169,7 @@ class MatrixSource:
         i = mine[:, None]
         return (0.5 * (self.D[i, others] + self.D[others, i])).astype(np.float32)
 
-    def cross(self, new: NDArray, others: Objects) -> NDArray[np.float32]:
+    def cross(self, new: NDArray[Any], others: Objects) -> NDArray[np.float32]:
         if new.shape[1] != self.size:
             raise ValueError(
                 f"New objects need their dissimilarities to all {self.size} fitted objects, got "
@@ -187,7 +187,7 @@ class MatrixSource:
         return MatrixSource(self.D[np.ix_(objects, objects)], objects, self.size)
 
 
-def _refuse_bad_entries(D: NDArray) -> None:
+def _refuse_bad_entries(D: NDArray[Any]) -> None:
     bad = ~np.isfinite(D) | (D < 0)
     if bad.any():
         i, j = np.argwhere(bad)[0]
@@ -197,7 +197,9 @@ def _refuse_bad_entries(D: NDArray) -> None:
         )
 
 
-def check_dissimilarities(found: NDArray, mine: Objects, others: Objects) -> NDArray[np.float32]:
+def check_dissimilarities(
+    found: NDArray[Any], mine: Objects, others: Objects
+) -> NDArray[np.float32]:
     """What a user's function gave, (rows, k); refused, naming the pair, if it must not be."""
     if found.size != others.size:
         raise ValueError(
@@ -228,7 +230,7 @@ class PairList:
         return fingerprint(self.name, self.first, self.other, self.D)
 
 
-def pair_list(i: NDArray, j: NDArray, d: NDArray, n: int) -> PairList:
+def pair_list(i: NDArray[Any], j: NDArray[Any], d: NDArray[Any], n: int) -> PairList:
     """Pairs (i, j, d) given once or twice; two different values of one pair are averaged."""
     i, j, d = np.asarray(i), np.asarray(j), np.asarray(d, dtype=float)
     bad = ~np.isfinite(d) | (d < 0)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,20 +14,16 @@ import zarr
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
+from evdist.data.pieces import array_pieces, readable, rows_at_once
+
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["array_pieces", "column_names", "frames", "is_frame", "read_table", "readable"]
-__all__ += ["rows_at_once", "table_pieces"]
-
-#: Numbers read at a time where a table is not wanted whole: 64 MB as float64.
-PIECE_SIZE = 1 << 23
-#: Rows at a time at most, a power of two.
-PIECE_ROWS = 1 << 16
+__all__ = ["column_names", "frames", "is_frame", "read_table", "table_pieces"]
 
 
 def frames() -> Any:
-    """The module of tables with names; what it loads only those pay who have such a table."""
+    """The module of tables with named columns, loaded on first use: pandas takes a while."""
     return import_module("evdist.data.frames")
 
 
@@ -39,7 +33,7 @@ def is_frame(table: Any) -> bool:
     return pandas is not None and isinstance(table, pandas.DataFrame)
 
 
-def read_table(path: str | Path) -> NDArray:
+def read_table(path: str | Path) -> NDArray[Any]:
     """All rows of a .npy, .csv(.gz), .parquet or .zarr file; text columns are refused."""
     name = str(path)
     bare = name.removesuffix(".gz")
@@ -53,7 +47,7 @@ def read_table(path: str | Path) -> NDArray:
     raise _unknown(name)
 
 
-def table_pieces(path: str | Path) -> Iterator[NDArray]:
+def table_pieces(path: str | Path) -> Iterator[NDArray[Any]]:
     """What :func:`read_table` gives, as consecutive pieces of rows: never the whole table."""
     name = str(path)
     bare = name.removesuffix(".gz")
@@ -79,42 +73,12 @@ def _has_names(name: str) -> bool:
     return name.removesuffix(".gz").endswith((".csv", ".parquet", ".pq"))
 
 
-def _numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray:
+def _numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray[Any]:
     frames().refuse_text(frame, name, first)
     return frame.to_numpy()
 
 
-@contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Say which file it was that is not there, cut off, or not what its name says."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"There is no file {name}.") from error
-    except (EOFError, zlib.error, ValueError) as error:
-        said = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(
-            f"Cannot read {name}: {said}. Is it whole, and what its name says?"
-        ) from error
-
-
-def array_pieces(array: Any) -> Iterator[NDArray]:
-    """Consecutive pieces of rows of anything with ``shape`` and slices of rows; at least one."""
-    rows = rows_at_once(array.shape[1] if len(array.shape) > 1 else 1)
-    # A compressed chunk is read whole whatever is asked of it: read it once.
-    chunk = (getattr(array, "chunks", None) or (rows,))[0]
-    step = max(rows // chunk, 1) * chunk
-    for lo in range(0, max(array.shape[0], 1), step):
-        yield np.asarray(array[lo : lo + step])
-
-
-def rows_at_once(width: int) -> int:
-    """How many rows of `width` numbers to take at a time: a power of two."""
-    rows = max(PIECE_SIZE // max(width, 1), 1)
-    return min(1 << (rows.bit_length() - 1), PIECE_ROWS)
-
-
-def _npy_pieces(name: str) -> Iterator[NDArray]:
+def _npy_pieces(name: str) -> Iterator[NDArray[Any]]:
     """Rows of a .npy file, here or in object storage, read from front to back.
 
     Not by a memory map: pages once looked at would count as memory of this process.
@@ -146,7 +110,7 @@ def _npy_pieces(name: str) -> Iterator[NDArray]:
             yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
 
 
-def _zarr(name: str) -> zarr.Array:
+def _zarr(name: str) -> zarr.Array[Any]:
     node = zarr.open(name, mode="r")
     if not isinstance(node, zarr.Array):
         raise ValueError(f"{name} is a zarr group; name the array in it, e.g. {name}/X.")

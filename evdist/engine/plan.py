@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,7 +58,7 @@ class Plan:
             steps.append(tuple((int(q), np.sort(rows[owner == q])) for q in np.unique(owner)))
         return cls(tuple(pieces), tuple(steps))
 
-    def rows(self, step: int, mine: frozenset[int] | None = None) -> list[tuple[int, NDArray]]:
+    def rows(self, step: int, mine: frozenset[int] | None = None) -> list[tuple[int, NDArray[Any]]]:
         """(piece, rows) of a step, of all pieces or only of `mine`."""
         return [
             (q, np.arange(*self.pieces[q]) if rows is None else rows)

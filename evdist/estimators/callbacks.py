@@ -1,4 +1,4 @@
-"""News from a fit, passed on to whoever listens: callables, and scikit-learn's callbacks."""
+"""News from a fit, passed on to its listeners: callables, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 

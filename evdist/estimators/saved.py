@@ -77,11 +77,11 @@ class SavedModel:
         """Names of this estimator's own stores in the folder of a model."""
         return ("state",)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What this estimator has fitted: values that JSON can write, and (small) arrays."""
         return {}, {}
 
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray]) -> None:
+    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Take what :meth:`_state` gave."""
 
     def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:
@@ -154,13 +154,13 @@ class SavedModel:
 
         X is as for :meth:`predict_mass`; paths and lazy arrays are read block by block. The
         partition of a model that was loaded grows where it is stored: all new objects are there
-        once the call returns, and none when it is stopped. Nobody else may append meanwhile; on
-        disk, not in object storage, that is checked.
+        once the call returns, and none when it is stopped. No other process may append
+        meanwhile; on disk, not in object storage, that is checked.
         """
         check_is_fitted(self, "credal_partition_")
         return self.append_masses(self._placed(X))
 
-    def append_masses(self, blocks: Iterable[NDArray]) -> Self:
+    def append_masses(self, blocks: Iterable[NDArray[Any]]) -> Self:
         """As :meth:`append`, of objects whose masses are known: blocks (rows, f)."""
         partition = self.credal_partition_
         if self._folder is None:

@@ -6,7 +6,7 @@ threads and transformed at once, so that memory holds 8 bytes per kept pair and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -152,7 +152,7 @@ def sample_pairs(source: Source, layout: Layout, d0: float, n_threads: int = 1) 
     return MemoryPairs(first, degree, partner.reshape(-1), delta.reshape(-1))
 
 
-def run_blocks(work, starts: Sequence[int], n_threads: int) -> None:
+def run_blocks(work: Callable[[int], object], starts: Sequence[int], n_threads: int) -> None:
     """Call `work(lo)` for every block, on threads; the first error is raised."""
     if n_threads == 1 or len(starts) == 1:
         for lo in starts:

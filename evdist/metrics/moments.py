@@ -13,6 +13,8 @@ and C. Only C is dense; the others are read off rows, columns and diagonals.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,7 +36,7 @@ _FORMS = np.array(
 )
 
 
-def first_moments(partition: CredalPartition) -> NDArray:
+def first_moments(partition: CredalPartition) -> NDArray[Any]:
     """Mean over all pairs of the pairwise mass function: (4,)."""
     n = same_objects(partition)
     focal = partition.focal_sets
@@ -45,7 +47,7 @@ def first_moments(partition: CredalPartition) -> NDArray:
     return (_FORMS @ _contract(np.outer(g, g), focal) - diagonal) / (n * (n - 1))
 
 
-def second_moments(a: CredalPartition, b: CredalPartition) -> NDArray:
+def second_moments(a: CredalPartition, b: CredalPartition) -> NDArray[Any]:
     """Mean over all pairs of the products m_ij(A) m'_ij(A'): (4, 4), A along the rows.
 
     Any quadratic function of the pairwise masses has its exact mean from this table. Time
@@ -63,7 +65,7 @@ def second_moments(a: CredalPartition, b: CredalPartition) -> NDArray:
     return (_FORMS @ table @ _FORMS.T - diagonal) / (n * (n - 1))
 
 
-def _congruences(G: NDArray, focal: FocalSets) -> tuple[NDArray, ...]:
+def _congruences(G: NDArray[Any], focal: FocalSets) -> tuple[NDArray[Any], ...]:
     """G' Q G for the forms Q = 1, B, S, C; four (f', f') arrays."""
     total, empty, alone = G.sum(axis=0), G[0], G[focal.cardinality == 1]
     cross = np.outer(empty, total)
@@ -75,7 +77,7 @@ def _congruences(G: NDArray, focal: FocalSets) -> tuple[NDArray, ...]:
     )
 
 
-def _contract(H: NDArray, focal: FocalSets) -> NDArray:
+def _contract(H: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """<H, Q> for the forms Q = 1, B, S, C and symmetric H (f, f): (4,)."""
     alone = focal.cardinality == 1
     return np.array(

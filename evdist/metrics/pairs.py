@@ -18,7 +18,7 @@ from evdist.partition.rows import block_rows
 __all__ = ["all_pairs", "as_partition", "row_blocks", "same_objects", "sample_pairs", "take_rows"]
 
 
-def as_partition(partition: CredalPartition | NDArray) -> CredalPartition:
+def as_partition(partition: CredalPartition | NDArray[Any]) -> CredalPartition:
     """A credal partition as it is; (n,) labels as the hard partition they mean.
 
     As in ``CredalPartition.from_labels`` the integer -1 marks an outlier; labels that are no
@@ -47,7 +47,7 @@ def same_objects(*partitions: CredalPartition) -> int:
     return sizes[0]
 
 
-def row_blocks(*partitions: CredalPartition) -> Iterator[tuple[NDArray, ...]]:
+def row_blocks(*partitions: CredalPartition) -> Iterator[tuple[NDArray[Any], ...]]:
     """The masses of all partitions, block of rows by block of rows, as (b, f) float64 arrays.
 
     The blocks depend on the numbers of focal sets alone, so sums over them have the same bits
@@ -68,7 +68,7 @@ def _chunk_rows(mass: Any) -> int:
     return int(np.max(mass.chunks[0])) if hasattr(mass, "chunks") else 1
 
 
-def take_rows(partition: CredalPartition, index: NDArray) -> NDArray:
+def take_rows(partition: CredalPartition, index: NDArray[Any]) -> NDArray[Any]:
     """Rows of the masses in any order, repeats allowed: (len(index), f) float64."""
     if isinstance(partition.mass, np.ndarray):
         return partition.mass[index].astype(float)
@@ -83,12 +83,14 @@ def take_rows(partition: CredalPartition, index: NDArray) -> NDArray:
     return rows
 
 
-def all_pairs(n: int) -> tuple[NDArray, NDArray]:
+def all_pairs(n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """All n(n-1)/2 pairs i < j, row by row: the order of R's ``dist``."""
     return np.triu_indices(n, 1)
 
 
-def sample_pairs(n: int, n_pairs: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+def sample_pairs(
+    n: int, n_pairs: int, rng: np.random.Generator
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Independent draws, with replacement, from the pairs of two different objects."""
     i = rng.integers(n, size=n_pairs)
     return i, (i + rng.integers(1, n, size=n_pairs)) % n

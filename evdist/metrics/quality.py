@@ -7,6 +7,8 @@ in one pass over the rows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
@@ -18,7 +20,9 @@ from evdist.partition import CredalPartition
 __all__ = ["adjusted_rand_index", "consistency", "nonspecificity"]
 
 
-def adjusted_rand_index(a: CredalPartition | NDArray, b: CredalPartition | NDArray) -> float:
+def adjusted_rand_index(
+    a: CredalPartition | NDArray[Any], b: CredalPartition | NDArray[Any]
+) -> float:
     """scikit-learn's adjusted Rand index; a credal partition counts with its hard labels.
 
     Parameters
@@ -29,7 +33,7 @@ def adjusted_rand_index(a: CredalPartition | NDArray, b: CredalPartition | NDArr
     return float(adjusted_rand_score(_labels(a), _labels(b)))
 
 
-def consistency(partition: CredalPartition, truth: CredalPartition | NDArray) -> float:
+def consistency(partition: CredalPartition, truth: CredalPartition | NDArray[Any]) -> float:
     """Consistency index CI: mean plausibility, over pairs, of what is true of them.
 
     CI = 1 - mean degree of conflict between m_ij and the true relation. It is 1 when nothing that
@@ -55,7 +59,7 @@ def nonspecificity(partition: CredalPartition) -> float:
     return unit_interval(float(empty + theta))
 
 
-def _labels(partition: CredalPartition | NDArray) -> NDArray:
+def _labels(partition: CredalPartition | NDArray[Any]) -> NDArray[Any]:
     if isinstance(partition, CredalPartition):
         return np.asarray(partition.labels())
     return np.asarray(partition)

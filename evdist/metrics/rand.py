@@ -17,7 +17,7 @@ All equal the Rand index when both partitions are hard.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,8 @@ class Estimate:
 
 
 def credal_rand_index(
-    a: CredalPartition | NDArray,
-    b: CredalPartition | NDArray,
+    a: CredalPartition | NDArray[Any],
+    b: CredalPartition | NDArray[Any],
     kind: Kind = "jousselme",
     *,
     n_pairs: int = 200_000,
@@ -81,8 +81,8 @@ def credal_rand_index(
 
 
 def estimate_credal_rand_index(
-    a: CredalPartition | NDArray,
-    b: CredalPartition | NDArray,
+    a: CredalPartition | NDArray[Any],
+    b: CredalPartition | NDArray[Any],
     kind: Kind = "jousselme",
     *,
     n_pairs: int = 200_000,
@@ -120,7 +120,7 @@ def estimate_credal_rand_index(
     return Estimate(unit_interval(1.0 - mean), error, n_pairs)
 
 
-def _distances(gap: NDArray, kind: Kind) -> tuple[NDArray, NDArray]:
+def _distances(gap: NDArray[Any], kind: Kind) -> tuple[NDArray[Any], NDArray[Any]]:
     """d and the quadratic form q = 1/2 gap' K gap of pairwise masses' differences (p, 4)."""
     if kind == "belief":
         belief = gap @ _BELIEF.T

@@ -17,6 +17,7 @@ function"), kappa_ij = m_i' C m_j being the degree of conflict of m_i and m_j:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +60,22 @@ class Relation:
         Masses of the empty set, {s}, {not s} and Theta.
     """
 
-    i: NDArray
-    j: NDArray
-    mass: NDArray
+    i: NDArray[Any]
+    j: NDArray[Any]
+    mass: NDArray[Any]
 
     @property
-    def belief(self) -> NDArray:
+    def belief(self) -> NDArray[Any]:
         """Bel_ij({s}): how surely i and j are in one cluster, (p,)."""
         return self.mass[:, 1]
 
     @property
-    def plausibility(self) -> NDArray:
+    def plausibility(self) -> NDArray[Any]:
         """Pl_ij({s}) = 1 - kappa_ij: how possibly i and j are in one cluster, (p,)."""
         return self.mass[:, 1] + self.mass[:, 3]
 
 
-def pair_forms(x: NDArray, y: NDArray, focal: FocalSets) -> NDArray:
+def pair_forms(x: NDArray[Any], y: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """Pairwise masses of the rows of ``x`` with those of ``y``, both (p, f): (p, 4)."""
     alone = focal.cardinality == 1
     # Sums along rows, and not einsum, whose bits depend on where in memory its operands lie.
@@ -83,7 +84,7 @@ def pair_forms(x: NDArray, y: NDArray, focal: FocalSets) -> NDArray:
     return _four(x[:, 0] + y[:, 0] - x[:, 0] * y[:, 0], same, conflict)
 
 
-def _four(empty: NDArray, same: NDArray, conflict: NDArray) -> NDArray:
+def _four(empty: NDArray[Any], same: NDArray[Any], conflict: NDArray[Any]) -> NDArray[Any]:
     """(p, 4) from m_ij(empty), m_ij({s}) and kappa_ij, each (p,)."""
     # Both differences are sums of products of masses: only rounding can make them negative.
     apart = np.maximum(conflict - empty, 0.0)
@@ -92,8 +93,8 @@ def _four(empty: NDArray, same: NDArray, conflict: NDArray) -> NDArray:
 
 
 def pairwise_mass(
-    partition: CredalPartition, i: NDArray | None = None, j: NDArray | None = None
-) -> NDArray:
+    partition: CredalPartition, i: NDArray[Any] | None = None, j: NDArray[Any] | None = None
+) -> NDArray[Any]:
     """Mass functions on {s, not s} of pairs of objects (slides, "Pairwise mass function").
 
     Parameters
@@ -121,7 +122,7 @@ def pairwise_mass(
     return out
 
 
-def _all_pairs_mass(M: NDArray, focal: FocalSets) -> NDArray:
+def _all_pairs_mass(M: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """Pairwise masses of all rows i < j: products of matrices instead of gathered rows."""
     n = len(M)
     alone, MC = M[:, focal.cardinality == 1], M @ focal.C
@@ -139,29 +140,31 @@ def _all_pairs_mass(M: NDArray, focal: FocalSets) -> NDArray:
 
 
 def pairwise_belief(
-    partition: CredalPartition, i: NDArray | None = None, j: NDArray | None = None
-) -> NDArray:
+    partition: CredalPartition, i: NDArray[Any] | None = None, j: NDArray[Any] | None = None
+) -> NDArray[Any]:
     """Bel_ij({s}) for the pairs of :func:`pairwise_mass`, (p,)."""
     return pairwise_mass(partition, i, j)[:, 1]
 
 
 def pairwise_plausibility(
-    partition: CredalPartition, i: NDArray | None = None, j: NDArray | None = None
-) -> NDArray:
+    partition: CredalPartition, i: NDArray[Any] | None = None, j: NDArray[Any] | None = None
+) -> NDArray[Any]:
     """Pl_ij({s}) = 1 - kappa_ij for the pairs of :func:`pairwise_mass`, (p,)."""
     mass = pairwise_mass(partition, i, j)
     return mass[:, 1] + mass[:, 3]
 
 
 def relational_representation(
-    partition: CredalPartition, i: NDArray | None = None, j: NDArray | None = None
+    partition: CredalPartition, i: NDArray[Any] | None = None, j: NDArray[Any] | None = None
 ) -> Relation:
     """The tuple R = (m_ij) of slides, "Relational representation", for all or given pairs."""
     i, j = _pairs(i, j, same_objects(partition))
     return Relation(i, j, pairwise_mass(partition, i, j))
 
 
-def _pairs(i: NDArray | None, j: NDArray | None, n: int) -> tuple[NDArray, NDArray]:
+def _pairs(
+    i: NDArray[Any] | None, j: NDArray[Any] | None, n: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
     if i is None and j is None:
         if n > MAX_ALL_PAIRS_OBJECTS:
             raise ValueError(

@@ -21,7 +21,7 @@ __all__ += ["masses_from_rough", "project_masses"]
 
 #: Sets of clusters are held as bits of an int64 while a partition is converted.
 MAX_CODED_CLUSTERS = 62
-#: More focal sets than this found in the data would make a mass table nobody wants to store.
+#: More focal sets than this found in the data would make a mass table too wide to store.
 MAX_FOUND_SETS = 4096
 
 
@@ -56,7 +56,7 @@ def project_masses(mass: Any, focal: FocalSets, kept: FocalSets) -> Any:
     return map_rows(move, mass, width=len(kept), dtype=_stored(mass.dtype))
 
 
-def _move_block(block: NDArray, first: int, columns: NDArray, width: int) -> NDArray:
+def _move_block(block: NDArray[Any], first: int, columns: NDArray[Any], width: int) -> NDArray[Any]:
     out = np.zeros((len(block), width))
     for q, column in enumerate(columns):
         out[:, column] += block[:, q]
@@ -109,7 +109,7 @@ def masses_from_fuzzy(membership: Any) -> tuple[Any, FocalSets]:
     return mass, FocalSets.simple(c, omega=False)
 
 
-def _fuzzy_block(block: NDArray, first: int) -> NDArray:
+def _fuzzy_block(block: NDArray[Any], first: int) -> NDArray[Any]:
     _check_degrees(block, first, "membership")
     total = block.sum(axis=1, dtype=np.float64)
     excess = total > 1.0 + SUM_TOLERANCE[_stored(block.dtype).name]
@@ -156,7 +156,9 @@ def masses_from_rough(lower: Any, upper: Any) -> tuple[Any, FocalSets]:
     return map_rows(block, both, width=len(focal), dtype=np.float32), focal
 
 
-def _possible_codes(block: NDArray, first: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _possible_codes(
+    block: NDArray[Any], first: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nested sets of each row as bits, (b, c + 1) the empty set first, and their masses."""
     _check_degrees(block, first, "possibility")
     order = np.argsort(-block, axis=1, kind="stable")
@@ -173,7 +175,7 @@ def _possible_codes(block: NDArray, first: int) -> tuple[NDArray[np.int64], NDAr
     return np.hstack([np.zeros((len(block), 1), dtype=np.int64), nested]), steps
 
 
-def _rough_codes(block: NDArray, first: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _rough_codes(block: NDArray[Any], first: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The set A_i of each row as bits, (b, 1), and its mass one."""
     block = block.astype(bool)
     lower, upper = np.hsplit(block, 2)
@@ -210,12 +212,12 @@ def _found_sets(codes: Any, table: Any, n_clusters: int) -> FocalSets:
     return FocalSets.of(members, n_clusters)
 
 
-def _unique_codes(block: NDArray, first: int, codes: Any) -> NDArray[np.int64]:
+def _unique_codes(block: NDArray[Any], first: int, codes: Any) -> NDArray[np.int64]:
     code, mass = codes(block, first)
     return np.unique(code[mass > 0])
 
 
-def _spread_block(block: NDArray, first: int, codes: Any, focal: FocalSets) -> NDArray:
+def _spread_block(block: NDArray[Any], first: int, codes: Any, focal: FocalSets) -> NDArray[Any]:
     """Masses (b, f) from the coded sets of each row."""
     code, mass = codes(block, first)
     row, _ = np.nonzero(mass > 0)
@@ -237,7 +239,7 @@ def _columns_of(table: Any, name: str) -> Any:
     return table
 
 
-def _check_degrees(block: NDArray, first: int, name: str) -> None:
+def _check_degrees(block: NDArray[Any], first: int, name: str) -> None:
     if block.size and not block.min() >= 0:
         row, column = np.argwhere(~(block >= 0))[0]
         raise ValueError(

@@ -187,6 +187,6 @@ class CredalPartition(DerivedViews):
         )
 
 
-def _digest(block: NDArray, first: int) -> bytes:
+def _digest(block: NDArray[Any], first: int) -> bytes:
     # Adding 0 makes one of 0.0 and -0.0.
     return hashlib.blake2b((block.astype(np.float64) + 0.0).tobytes()).digest()

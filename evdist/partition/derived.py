@@ -168,7 +168,9 @@ class DerivedViews:
         return pd.DataFrame(columns)
 
     # ------------------------------------------------------------------ blocks
-    def _block(self, view: Callable[..., Any], **options: Any) -> Callable[[NDArray, int], Any]:
+    def _block(
+        self, view: Callable[..., Any], **options: Any
+    ) -> Callable[[NDArray[Any], int], Any]:
         """The view as a function of (block, first row); lazy masses are checked as they come."""
         return partial(
             _on_block, view=view, focal=self.focal_sets, check=self._lazy, options=options
@@ -185,7 +187,7 @@ class DerivedViews:
 
 
 def _on_block(
-    block: NDArray,
+    block: NDArray[Any],
     first: int,
     view: Callable[..., Any],
     focal: FocalSets,
@@ -197,7 +199,7 @@ def _on_block(
     return view(np.ascontiguousarray(block, dtype=np.float64), focal, **options)
 
 
-def _same(m: NDArray, focal: FocalSets) -> NDArray:
+def _same(m: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     return m
 
 

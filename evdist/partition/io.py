@@ -83,7 +83,7 @@ def read(url: Url) -> tuple[Any, FocalSets]:
     return mass, focal_sets
 
 
-def append(url: Url, blocks: Iterable[NDArray]) -> None:
+def append(url: Url, blocks: Iterable[NDArray[Any]]) -> None:
     """Add masses to a finished zarr store; it stays as it was until the last block is written.
 
     There must be no other writer.
@@ -96,14 +96,14 @@ def append(url: Url, blocks: Iterable[NDArray]) -> None:
 
 
 def _checked_in_turn(
-    blocks: Iterable[NDArray], first: int, names: tuple[str, ...]
-) -> Iterator[NDArray]:
+    blocks: Iterable[NDArray[Any]], first: int, names: tuple[str, ...]
+) -> Iterator[NDArray[Any]]:
     for block in blocks:
         yield _checked(block, first, names)
         first += len(block)
 
 
-def _read_npz(url: str) -> tuple[NDArray | None, dict[str, Any]]:
+def _read_npz(url: str) -> tuple[NDArray[Any] | None, dict[str, Any]]:
     try:
         with fsspec.open(url, "rb") as file, np.load(file, allow_pickle=False) as archive:
             text = str(archive["attributes"]) if "attributes" in archive else "{}"
@@ -142,6 +142,6 @@ def _stored(mass: Any) -> np.dtype:
     return np.dtype(np.float32 if mass.dtype == np.float32 else np.float64)
 
 
-def _checked(block: NDArray, first: int, names: tuple[str, ...]) -> NDArray:
+def _checked(block: NDArray[Any], first: int, names: tuple[str, ...]) -> NDArray[Any]:
     check_rows(block, first, names)
     return block

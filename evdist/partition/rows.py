@@ -30,7 +30,7 @@ MIN_ROWS, MAX_ROWS = 1 << 10, 1 << 16
 PIECE_BLOCKS = 4
 
 #: A block function: (rows, number of the first of them) -> array.
-BlockFunction = Callable[[NDArray, int], Any]
+BlockFunction = Callable[[NDArray[Any], int], Any]
 
 
 def is_dask(table: Any) -> bool:
@@ -109,11 +109,11 @@ def _fill(
     dtype: np.dtype,
     offset: int,
     n_threads: int | None,
-) -> NDArray:
+) -> NDArray[Any]:
     n = table.shape[0]
     out = np.empty(n if width is None else (n, width), dtype=dtype)
 
-    def put(block: NDArray, first: int) -> None:
+    def put(block: NDArray[Any], first: int) -> None:
         out[first : first + len(block)] = function(block, offset + first)
 
     _each(put, table, block_rows(table.shape[1]), n_threads)
@@ -121,12 +121,12 @@ def _fill(
 
 
 def _map_chunk(
-    chunk: NDArray,
+    chunk: NDArray[Any],
     function: BlockFunction,
     width: int | None,
     result_dtype: np.dtype,
     block_info: Any = None,
-) -> NDArray:
+) -> NDArray[Any]:
     """A chunk of a Dask array is itself a table: it goes through the same blocks."""
     offset = block_info[0]["array-location"][0][0]
     return _fill(function, chunk, width, result_dtype, offset, 1)  # Dask has its own threads
@@ -152,7 +152,7 @@ def write_rows(function: BlockFunction, table: Any, target: Any) -> None:
         result.rechunk((rows, -1)).store(target, lock=False)
         return
 
-    def put(block: NDArray, first: int) -> None:
+    def put(block: NDArray[Any], first: int) -> None:
         target[first : first + len(block)] = function(block, first)
 
     _each(put, table, rows, None)

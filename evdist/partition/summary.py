@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +146,7 @@ class Tally:
     assigned: NDArray[np.int64]  # (f,) objects by their set of largest mass
 
 
-def tally(m: NDArray, focal: FocalSets, rule: str) -> Tally:
+def tally(m: NDArray[Any], focal: FocalSets, rule: str) -> Tally:
     """The sums of one (b, f) block; ``rule`` is that of the approximations."""
     c, f = focal.n_clusters, len(focal)
     assigned = np.bincount(views.assigned_set(m, focal), minlength=f)

@@ -43,7 +43,7 @@ def check_shape(mass: Any, focal_sets: FocalSets) -> None:
         )
 
 
-def check_rows(block: NDArray, first: int, names: tuple[str, ...]) -> None:
+def check_rows(block: NDArray[Any], first: int, names: tuple[str, ...]) -> None:
     """Refuse a block with a mass that is negative or not a number, or a row not summing to one.
 
     Parameters

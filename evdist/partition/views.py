@@ -18,6 +18,7 @@ References: Li, Li, Denoeux (2018), k-CEVCLUS, section 2.2 and eq. (23); Denoeux
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ LABEL_RULES = ("plausibility", "belief", "pignistic")
 APPROXIMATION_RULES = ("mass", "dominance")
 
 
-def weigh(m: NDArray, weights: Floats) -> Floats:
+def weigh(m: NDArray[Any], weights: Floats) -> Floats:
     """m W for a (f, k) matrix W, (b, k), each row rounded in the same way in any block."""
     columns = np.ascontiguousarray(m.T, dtype=np.float64)
     out = np.zeros((weights.shape[1], m.shape[0]))
@@ -58,12 +59,12 @@ def weigh(m: NDArray, weights: Floats) -> Floats:
 
 
 # ---------------------------------------------------------------------- one number per cluster
-def contour(m: NDArray, focal: FocalSets) -> Floats:
+def contour(m: NDArray[Any], focal: FocalSets) -> Floats:
     """pl_ik, the sum of m_i(A) over the sets A that contain k; not normalised, (b, c)."""
     return weigh(m, focal.matrix.astype(float))
 
 
-def normalised_contour(m: NDArray, focal: FocalSets) -> Floats:
+def normalised_contour(m: NDArray[Any], focal: FocalSets) -> Floats:
     """Contour of the masses normalised by Dempster's rule, pl_ik / (1 - m_i(empty)); (b, c).
 
     Where m_i(empty) = 1 nothing is known, see :func:`evdist.belief.normalise`.
@@ -76,12 +77,12 @@ def _shares(focal: FocalSets) -> Floats:
     return focal.matrix / np.maximum(focal.cardinality, 1)[:, None]
 
 
-def pignistic(m: NDArray, focal: FocalSets) -> Floats:
+def pignistic(m: NDArray[Any], focal: FocalSets) -> Floats:
     """BetP_i(k), each mass shared equally in its set; rows sum to 1 - m_i(empty), (b, c)."""
     return weigh(m, _shares(focal))
 
 
-def fuzzy(m: NDArray, focal: FocalSets) -> Floats:
+def fuzzy(m: NDArray[Any], focal: FocalSets) -> Floats:
     """u_ik = pl_ik / sum_l pl_il; k-CEVCLUS, eq. (3). 1 / c where m_i(empty) = 1; (b, c)."""
     pl = contour(m, focal)
     total = weigh(pl, np.ones((focal.n_clusters, 1)))
@@ -89,23 +90,23 @@ def fuzzy(m: NDArray, focal: FocalSets) -> Floats:
 
 
 # ---------------------------------------------------------------------- one decision per object
-def labels(m: NDArray, focal: FocalSets, rule: str) -> NDArray[np.int64]:
+def labels(m: NDArray[Any], focal: FocalSets, rule: str) -> NDArray[np.int64]:
     """The cluster of greatest plausibility, belief or pignistic probability; ties to the first."""
     score = {"plausibility": contour, "belief": singleton_belief, "pignistic": pignistic}[rule]
     return score(m, focal).argmax(axis=1)
 
 
-def assigned_set(m: NDArray, focal: FocalSets) -> NDArray[np.int64]:
+def assigned_set(m: NDArray[Any], focal: FocalSets) -> NDArray[np.int64]:
     """Column of the focal set with the largest mass, ties to the first; (b,)."""
     return m.argmax(axis=1)
 
 
-def outliers(m: NDArray, focal: FocalSets) -> NDArray[np.bool_]:
+def outliers(m: NDArray[Any], focal: FocalSets) -> NDArray[np.bool_]:
     """Whether m_i(empty) >= m_i(A) for all A; (b,)."""
     return assigned_set(m, focal) == 0
 
 
-def possible(m: NDArray, focal: FocalSets, rule: str) -> NDArray[np.bool_]:
+def possible(m: NDArray[Any], focal: FocalSets, rule: str) -> NDArray[np.bool_]:
     """Upper approximations: whether k is in A_i; (b, c).
 
     ``rule="mass"``: A_i has the largest mass. ``rule="dominance"``: A_i = {k : for all l,
@@ -123,7 +124,7 @@ def certain(upper: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return upper & (upper.sum(axis=1) == 1)[:, None]
 
 
-def approximations(m: NDArray, focal: FocalSets, rule: str, which: str) -> NDArray[np.bool_]:
+def approximations(m: NDArray[Any], focal: FocalSets, rule: str, which: str) -> NDArray[np.bool_]:
     """The lower (b, c), the upper (b, c), or both side by side (b, 2 c)."""
     upper = possible(m, focal, rule)
     if which == "upper":
@@ -141,7 +142,7 @@ def _log_sizes(focal: FocalSets) -> Floats:
     return (np.log2(size) / max(np.log2(focal.n_clusters), 1.0))[:, None]
 
 
-def specificity_loss(m: NDArray, focal: FocalSets) -> Floats:
+def specificity_loss(m: NDArray[Any], focal: FocalSets) -> Floats:
     """Nonspecificity of each object in [0, 1]: the summand of k-CEVCLUS, eq. (23); (b,).
 
     (sum over non-empty A of m_i(A) log2 |A| + m_i(empty) log2 c) / log2 c.

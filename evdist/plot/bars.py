@@ -9,7 +9,7 @@ N*   nonspecificity of an object, divided by log2 c so that it lies in [0, 1]:
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ def _by_cluster(partition: CredalPartition) -> NDArray[np.float64]:
     return np.sum(gather_rows(sums, partition.mass), axis=0)
 
 
-def _sums(m: NDArray, first: int, focal: FocalSets) -> NDArray[np.float64]:
+def _sums(m: NDArray[Any], first: int, focal: FocalSets) -> NDArray[np.float64]:
     """The sums of one block of masses (b, f)."""
     c = focal.n_clusters
     m = np.ascontiguousarray(m, dtype=np.float64)
@@ -125,7 +125,7 @@ def _sums(m: NDArray, first: int, focal: FocalSets) -> NDArray[np.float64]:
     return np.stack([np.bincount(group, weights=w, minlength=c + 1) for w in parts])
 
 
-def _two_parts(m: NDArray, first: int, focal: FocalSets) -> NDArray[np.float64]:
+def _two_parts(m: NDArray[Any], first: int, focal: FocalSets) -> NDArray[np.float64]:
     """(b, 2) parts of N* of one block of masses (b, f): on unions, and on the empty set."""
     whole = np.log2(focal.n_clusters)
     empty = m[:, 0] * whole
@@ -145,7 +145,7 @@ def _rows_of_bars(n_clusters: int, ax: Axes | None) -> Axes:
     return ax
 
 
-def _end_texts(ax: Axes, ends: NDArray, texts: list[str]) -> None:
+def _end_texts(ax: Axes, ends: NDArray[Any], texts: list[str]) -> None:
     """Texts beside the ends of the bars, with room for them on the right."""
     for row, (end, text) in enumerate(zip(ends, texts, strict=True)):
         ax.annotate(

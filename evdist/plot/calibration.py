@@ -5,6 +5,8 @@ Reference: Denoeux, Calibrated model-based evidential clustering using bootstrap
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
@@ -67,7 +69,7 @@ def calibration(
     return figure
 
 
-def _panel(ax: Axes, x: NDArray, y: NDArray, xlabel: str, ylabel: str) -> None:
+def _panel(ax: Axes, x: NDArray[Any], y: NDArray[Any], xlabel: str, ylabel: str) -> None:
     """One density on the unit square, with the diagonal."""
     counts = np.ma.masked_equal(PairDensity().add(x, y).counts.T, 0)
     edges = np.linspace(0.0, 1.0, CELLS + 1)

@@ -103,7 +103,7 @@ def delta_bel(
     if rows.size and not (0 <= rows.min() and rows.max() < d.size):
         raise ValueError(f"centres must be rows 0..{d.size - 1}, got {rows.tolist()}.")
     ax = new_axes(ax, height=4.0)
-    # A candidate nobody chose must not vanish in a sample: candidates have a large delta.
+    # A candidate that is no prototype must not vanish in a sample: it has a large delta.
     top = np.argsort(-d, kind="stable")[: max_points // 2]
     shown = some_rows(d.size, max_points // 2 if d.size > max_points else d.size, top)
     ax.scatter(

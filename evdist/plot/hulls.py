@@ -150,7 +150,7 @@ def _plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
     return _components(values)
 
 
-def _finite(values: NDArray, first: int = 0) -> NDArray[np.float64]:
+def _finite(values: NDArray[Any], first: int = 0) -> NDArray[np.float64]:
     """These rows as float64, when all are finite."""
     finite = np.isfinite(values).all(axis=1)
     if not finite.all():
@@ -162,18 +162,18 @@ def _finite(values: NDArray, first: int = 0) -> NDArray[np.float64]:
     return values.astype(float)
 
 
-def _components(values: NDArray) -> tuple[NDArray[np.float64], tuple[str, str]]:
+def _components(values: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, str]]:
     """The first two principal components; O(n d^2), a block of rows at a time."""
     n = len(values)
 
-    def total(rows: NDArray, first: int) -> NDArray[np.float64]:
+    def total(rows: NDArray[Any], first: int) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
             found = rows.sum(axis=0, dtype=np.float64)
         return found if np.isfinite(found).all() else _finite(rows, first).sum(axis=0)
 
     mean = np.sum(gather_rows(total, values), axis=0) / n
 
-    def spread(rows: NDArray, first: int) -> NDArray[np.float64]:
+    def spread(rows: NDArray[Any], first: int) -> NDArray[np.float64]:
         centred = rows - mean
         return centred.T @ centred
 
@@ -188,7 +188,7 @@ def _components(values: NDArray) -> tuple[NDArray[np.float64], tuple[str, str]]:
     return xy, (f"{names[0]} ({share[0]:.0%})", f"{names[1]} ({share[1]:.0%})")
 
 
-def _checked_classes(y: ArrayLike, n: int) -> NDArray:
+def _checked_classes(y: ArrayLike, n: int) -> NDArray[Any]:
     classes = np.asarray(y)
     if classes.shape != (n,):
         raise ValueError(f"y must hold one class for each of {n} objects, got {classes.shape}.")
@@ -305,7 +305,7 @@ def _numbers(
             )
 
 
-def _legend(ax: Axes, classes: NDArray | None, *, has_outliers: bool) -> None:
+def _legend(ax: Axes, classes: NDArray[Any] | None, *, has_outliers: bool) -> None:
     def dot(face: str, edge: str, marker: str, label: str) -> Line2D:
         return Line2D(
             [], [], ls="", marker=marker, mfc=face, mec=edge, markersize=6, mew=0.8, label=label

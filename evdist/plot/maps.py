@@ -88,7 +88,7 @@ class _Plane:
                 f"A map needs objects with two attributes, X of shape (n, 2), got {self.X.shape}. "
                 "Fit on two columns, or draw plot.approximations instead."
             )
-        predict: Callable[[NDArray], ArrayLike] = getattr(model, "predict_mass", model)
+        predict: Callable[[NDArray[Any]], ArrayLike] = getattr(model, "predict_mass", model)
         if focal_sets is None:
             fitted = getattr(model, "credal_partition_", None)
             if fitted is None:
@@ -111,7 +111,7 @@ class _Plane:
                 f"{self.mass.shape}. Pass the focal_sets the model was fitted with."
             )
 
-    def panels(self, values: NDArray, heads: list[str], max_panels: int, title: str) -> Figure:
+    def panels(self, values: NDArray[Any], heads: list[str], max_panels: int, title: str) -> Figure:
         """One filled contour plot per column of ``values`` (g, panels), all on the scale 0..1."""
         total = values.shape[1]
         columns = np.sort(np.argsort(-values.mean(axis=0), kind="stable")[:max_panels])

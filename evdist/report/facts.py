@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ class _Look(NamedTuple):
     mass: NDArray[np.float64]
 
 
-def _look(m: NDArray, first: int, focal: FocalSets) -> _Look:
+def _look(m: NDArray[Any], first: int, focal: FocalSets) -> _Look:
     m = np.ascontiguousarray(m, dtype=np.float64)
     labels, unsure = views.labels(m, focal, "plausibility"), views.specificity_loss(m, focal)
     doubt = np.bincount(labels, weights=unsure, minlength=focal.n_clusters).astype(np.float64)

@@ -35,7 +35,11 @@ __all__ = ["read_arrays", "write_arrays"]
 
 
 def write_arrays(
-    url: Url, kind: str, version: int, attributes: Mapping[str, Any], arrays: Mapping[str, NDArray]
+    url: Url,
+    kind: str,
+    version: int,
+    attributes: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
 ) -> str:
     """Store arrays and what JSON can write in a new group, and return its seal."""
     url = address(url)
@@ -59,7 +63,7 @@ def write_arrays(
 
 def read_arrays(
     url: Url, kind: str, version: int, *, what: str, cure: str
-) -> tuple[dict[str, Any], dict[str, NDArray]]:
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Attributes, the seal among them, and all arrays, in memory.
 
     Parameters
@@ -82,7 +86,7 @@ def read_arrays(
     return attributes, {name: _array(url, group, name, prints[name], cure) for name in prints}
 
 
-def _array(url: str, group: zarr.Group, name: str, wanted: Any, cure: str) -> NDArray:
+def _array(url: str, group: zarr.Group, name: str, wanted: Any, cure: str) -> NDArray[Any]:
     found = group.get(name)
     with reading(url, cure):
         values = np.asarray(found[:]) if isinstance(found, zarr.Array) else np.empty(0)

@@ -10,6 +10,9 @@ import numpy as np
 
 __all__ = ["fingerprint"]
 
+# Not pandas.util.hash_array: 64 bits per value would change every fingerprint, and stores and
+# checkpoints that exist would be refused.
+
 #: Bytes of an array hashed at a time: what is read at once from one that lies on disk.
 BLOCK_BYTES = 1 << 24
 

@@ -22,7 +22,7 @@ from evdist.stores.paths import Url, address, join, read_bytes, replace_bytes, s
 __all__ = ["append_rows"]
 
 
-def append_rows(url: Url, blocks: Iterable[NDArray]) -> int:
+def append_rows(url: Url, blocks: Iterable[NDArray[Any]]) -> int:
     """Add blocks of rows to the (n, ...) array at `url`; its new number of rows.
 
     There must be no other writer. Blocks of any size will do; each is let go before the next is

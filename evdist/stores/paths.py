@@ -44,7 +44,7 @@ def children(url: Url) -> list[str]:
 
 
 def remove(url: Url) -> None:
-    """Remove a folder and all in it; somebody else may have done so."""
+    """Remove a folder and all in it; another process may have done so."""
     filesystem, path = _open(url)
     with suppress(FileNotFoundError):
         filesystem.rm(path, recursive=True)

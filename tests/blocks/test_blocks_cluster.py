@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
-from pathlib import Path
 
 import dask.config
 import numpy as np
 import pytest
 from blocks.blocks_cases import make_problem
-from distributed import Client, LocalCluster, wait
+from dask_cluster import started
+from distributed import Client, wait
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
@@ -34,13 +34,6 @@ from evdist.evclus.sites import _SharedProblem
 pytestmark = pytest.mark.process
 
 N = 1200
-
-
-def started(n_workers: int, folder: Path) -> LocalCluster:
-    return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-        dashboard_address="127.0.0.1:0", local_directory=str(folder), memory_limit="2GiB",
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

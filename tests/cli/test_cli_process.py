@@ -38,7 +38,7 @@ def sweeping(folder: Path) -> bool:
     return news is not None and news.get("stage") == "fit" and news["sweep"] > 4
 
 
-def test_ctrl_c_leaves_a_job_that_the_same_command_finishes(tmp_path):
+def test_ctrl_c_leaves_a_job_that_the_same_command_finishes(tmp_path, ctrl_c):
     Y = blobs(2500)
     np.save(tmp_path / "y.npy", Y)
     words: list[object] = ["cluster", tmp_path / "y.npy", "--out", tmp_path / "job", "--threads", 1]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from dask_cluster import workers
 
 from evdist import ECM, FocalSets
 from evdist.ecm import blocks as ecm_blocks
@@ -25,34 +24,23 @@ def X() -> np.ndarray:
     return rng.standard_normal((N, 3)) + 5.0 * rng.integers(0, 2, (N, 3))
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory) -> Iterator[Client]:
-    cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
-        host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
-        memory_limit="2GiB",
-    )  # fmt: skip
-    with cluster, Client(cluster) as client:
-        yield client
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("options", [{}, {"metric": "adaptive"}, {"focal_sets": "select"}])
-def test_the_same_bits_as_on_threads(X, client, options):
+def test_the_same_bits_as_on_threads(X, two_workers, options):
     model = ECM(6, random_state=0, tol=1e-4, **options)
     weight = np.linspace(0.5, 2.0, N)
     here = model.fit(X, sample_weight=weight)
     mass, history = here.credal_partition_.mass, here.history_
-    there = ECM(6, random_state=0, tol=1e-4, **options).fit(X, sample_weight=weight, client=client)
+    there = ECM(6, random_state=0, tol=1e-4, **options)
+    there.fit(X, sample_weight=weight, client=two_workers)
     np.testing.assert_array_equal(there.credal_partition_.mass, mass)
     assert there.history_ == history
 
 
 @pytest.mark.process
-def test_a_lost_worker_costs_an_iteration(X, client):
+def test_a_lost_worker_costs_an_iteration(X, tmp_path):
     model = Model(FocalSets.pairs(4), X[:4])
     expected = minimise(ECMSolver(LocalRows(X), model, 0.0), 6)
-    rows = ClusterRows(X, None, client)
     killed = []
 
     def kill_one(news) -> None:
@@ -60,12 +48,13 @@ def test_a_lost_worker_costs_an_iteration(X, client):
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    found = minimise(ECMSolver(rows, model, 0.0), 6, report=kill_one)
+    with workers(2, tmp_path) as client:
+        rows = ClusterRows(X, None, client)
+        found = minimise(ECMSolver(rows, model, 0.0), 6, report=kill_one)
+        mass = rows.masses(found.value.model)
     assert killed
     assert found.history == expected.history
-    np.testing.assert_array_equal(
-        rows.masses(found.value.model), LocalRows(X).masses(expected.value.model)
-    )
+    np.testing.assert_array_equal(mass, LocalRows(X).masses(expected.value.model))
 
 
 class SmallClient:

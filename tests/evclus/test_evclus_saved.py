@@ -23,7 +23,7 @@ from sklearn.exceptions import NotFittedError
 from zarr.storage import LocalStore
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.data import tables
+from evdist.data import pieces
 from evdist.data.inputs import row_blocks
 from evdist.evclus import solver
 from evdist.stores import encoding, growth
@@ -42,7 +42,7 @@ def small():
         patch.setattr(solver, "MIN_LANDMARKS", 90)
         patch.setattr(solver, "LANDMARKS_PER_CLUSTER", 30)
         patch.setattr(encoding, "CHUNK_BYTES", 70 * 4 * 5)
-        patch.setattr(tables, "PIECE_ROWS", 64)
+        patch.setattr(pieces, "PIECE_ROWS", 64)
         yield
 
 

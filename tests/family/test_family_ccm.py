@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
@@ -88,16 +87,11 @@ def test_a_weight_is_as_good_as_copies():
 
 
 @pytest.mark.process
-def test_a_cluster_changes_no_bit(tmp_path):
+def test_a_cluster_changes_no_bit(two_workers):
     X = np.random.default_rng(0).normal(size=(20_000, 2))
     model = CCM(3, init=X[:3], max_iter=300)
     here = model.fit(X).credal_partition_.mass
-    cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
-        host="127.0.0.1", local_directory=str(tmp_path), memory_limit="2GiB",
-    )  # fmt: skip
-    with cluster, Client(cluster) as client:
-        there = model.fit(X, client=client).credal_partition_.mass
+    there = model.fit(X, client=two_workers).credal_partition_.mass
     np.testing.assert_array_equal(here, there)
 
 

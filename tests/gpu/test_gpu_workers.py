@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from distributed import Client, LocalCluster
+from dask_cluster import workers
+from distributed import Client
 from gpu.gpu_cases import CPU, blobs
 from sklearn.metrics import adjusted_rand_score
 
@@ -32,12 +33,7 @@ N = 360
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[Client]:
-    cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
-        host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
-        memory_limit="2GiB",
-    )  # fmt: skip
-    with cluster, Client(cluster) as client:
+    with workers(2, tmp_path_factory.mktemp("dask")) as client:
         yield client
 
 

@@ -154,7 +154,7 @@ class TestCancelled:
         assert state(folder / "job") == "done"
         assert_goes_on(folder, whole)
 
-    def test_ctrl_c_when_all_is_done_is_still_ctrl_c(self, folder, whole, monkeypatch):
+    def test_ctrl_c_when_all_is_done_is_still_ctrl_c(self, folder, whole, monkeypatch, ctrl_c):
         late_signal(monkeypatch, cancelled=False)
         with pytest.raises(KeyboardInterrupt, match=r"^$"):
             quick(config(folder))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from dask_cluster import workers
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
@@ -29,18 +29,6 @@ OPTIONS = {
     "hidden": (12,), "d0": "q0.4", "n_init": 1, "device": "cpu", "random_state": 0, "tol": 0.0,
     "max_iter": 30,
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        wait_for_workers(client, 2)
-        yield client
 
 
 def fitted(client=None, **options) -> NNEVCLUS:
@@ -87,14 +75,14 @@ def test_parts_are_dealt_in_order_and_evenly(parts, world):
 
 
 @pytest.mark.parametrize("parts", [[1.0, 4.0], [1.0, 4.0, 2.0], [3.0]])
-def test_ranks_gather_parts_in_their_order(client, parts):
-    ranks = Ranks(client, parts, cuda=False)
+def test_ranks_gather_parts_in_their_order(two_workers, parts):
+    ranks = Ranks(two_workers, parts, cuda=False)
     assert ranks.world == min(len(parts), 2)  # no worker without a part
     assert ranks.round(_gathered, start="nothing") == [(rank, parts) for rank in range(ranks.world)]
 
 
-def test_an_error_of_the_work_is_raised_as_it_is(client):
-    ranks = Ranks(client, [1.0, 4.0], cuda=False)
+def test_an_error_of_the_work_is_raised_as_it_is(two_workers):
+    ranks = Ranks(two_workers, [1.0, 4.0], cuda=False)
     with pytest.raises(ValueError, match="does not like"):
         ranks.round(_one_fails, start="nothing")
 
@@ -109,18 +97,18 @@ def test_an_error_of_the_work_is_raised_as_it_is(client):
     ],
     ids=["two", "three, held out", "one", "random layers and running means"],
 )
-def test_workers_give_the_bits_of_one_process(client, options):
+def test_workers_give_the_bits_of_one_process(two_workers, options):
     options = {**options, "max_iter": 4}
-    same_bits(fitted(client, **options), fitted(**options))
+    same_bits(fitted(two_workers, **options), fitted(**options))
 
 
-def test_there_is_a_shard_for_each_worker(client):
+def test_there_is_a_shard_for_each_worker(two_workers):
     few = {"batch_size": 60, "max_iter": 3}
-    same_bits(fitted(client, **few), fitted(n_shards=2, **few))
+    same_bits(fitted(two_workers, **few), fitted(n_shards=2, **few))
 
 
-def test_two_workers_learn_as_one_process_with_the_doubled_batch(client):
-    two = fitted(client, batch_size=60)
+def test_two_workers_learn_as_one_process_with_the_doubled_batch(two_workers):
+    two = fitted(two_workers, batch_size=60)
     one = fitted(batch_size=120)
     assert adjusted_rand_score(Y, two.labels_) > 0.98
     settled = slice(10, 30)
@@ -128,21 +116,15 @@ def test_two_workers_learn_as_one_process_with_the_doubled_batch(client):
     assert ratio == pytest.approx(1, abs=0.05)  # the benchmark measures it on more objects
 
 
-def test_workers_need_mini_batches(client):
+def test_workers_need_mini_batches(two_workers):
     with pytest.raises(ValueError, match="Workers train by mini-batches"):
-        NNEVCLUS(4, **OPTIONS, batch_size=None).fit(X, client=client)
+        NNEVCLUS(4, **OPTIONS, batch_size=None).fit(X, client=two_workers)
 
 
 class TestDeath:
     @pytest.fixture
-    def pair(self):
-        with (
-            LocalCluster(
-                2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
-            ) as c,
-            Client(c) as client,
-        ):
-            wait_for_workers(client, 2)
+    def pair(self, tmp_path):
+        with workers(2, tmp_path / "dask") as client:
             yield client
 
     def test_is_told_and_changes_no_bit(self, pair, tmp_path):
@@ -156,7 +138,7 @@ class TestDeath:
 
         few = {"batch_size": 60, "max_iter": 12}
         with pytest.warns(RuntimeWarning, match="was lost. Training goes on from the state after"):
-            model = fitted(pair, callbacks=[kill], checkpoint=tmp_path, **few)
+            model = fitted(pair, callbacks=[kill], checkpoint=tmp_path / "kept", **few)
         assert killed
         same_bits(model, fitted(n_shards=2, **few))
 

@@ -18,7 +18,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evdist.data import tables
+from evdist.data import pieces
 from evdist.data.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
 from evdist.stores import encoding
 from evdist.stores.encoding import StoreError, StoreNotFoundError
@@ -98,7 +98,7 @@ class TestFingerprint:
     def test_nor_on_how_many_rows_are_read_at_a_time(self, frame, tmp_path, monkeypatch):
         frame.to_csv(tmp_path / "x.csv", index=False)
         whole = mark(tmp_path / "x.csv", label="kind", weight="weight")
-        monkeypatch.setattr(tables, "PIECE_ROWS", 16)
+        monkeypatch.setattr(pieces, "PIECE_ROWS", 16)
         assert mark(tmp_path / "x.csv", label="kind", weight="weight") == whole
 
     def test_counts_every_bit_the_names_the_classes_and_the_weights(self, X, frame):
@@ -415,7 +415,7 @@ class TestTablesThatCannotBeRead:
             mark(X, columns=("a",))
 
     def test_a_label_that_is_an_identifier(self, X, monkeypatch):
-        monkeypatch.setattr("evdist.data.dataset._MOST_CLASSES", 100)
+        monkeypatch.setattr("evdist.data.contents._MOST_CLASSES", 100)
         table = pd.DataFrame(X, columns=NAMES).assign(name=[f"n{i}" for i in range(N)])
         with pytest.raises(ValueError, match=r"more than 100 different values: an identifier"):
             mark(table, label="name")
