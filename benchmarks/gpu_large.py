@@ -1,8 +1,7 @@
 """Many focal sets, pairs beyond the GPU's memory, several workers: parts of gpu_speed.py.
 
 `stream` compares a fit with its dissimilarities on the GPU with the same fit within a limit of
-memory; `workers` needs Dask's distributed beside NumPy and torch; `answer` compares with what
-gpu_answer.py has found on a CPU.
+memory; `workers` starts Dask workers; `answer` compares with what gpu_answer.py has found on a CPU.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import math
 import os
 import signal
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,36 +18,46 @@ from typing import Any
 import numpy as np
 import torch
 from bounds import Bounds
-from evdist.evclus.gpu import memory
-from evdist.evclus.gpu.fit import DeviceFit, fit_on_device
-from evdist.evclus.gpu.pairs import RowPairs
-from evdist.evclus.gpu.share import DeviceProblem, DeviceShare, Terms, by_colour, keep_pieces
-from evdist.kernels.circulant import Circulant
-from torch import Tensor
+from distributed import Client, LocalCluster
 
+from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.engine.plan import Plan
+from evdist.data.sources import AttributeSource
+from evdist.engine.progress import Progress
+from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.rows import memory
 from evdist.evclus.rows.arrays import Graph
-from evdist.evclus.rows.attributes import CODES
 from evdist.evclus.rows.cuda import MAX_FOCAL_SETS
-from evdist.evclus.rows.kept import Hosted, Recomputed, Resident, cut, keep
+from evdist.evclus.rows.device import DeviceRows
+from evdist.evclus.rows.device_pairs import by_colour, keep_pieces
+from evdist.evclus.rows.memory import Choice
+from evdist.evclus.sampling import SourcePairs, draw_layout
+from evdist.evclus.sites import ClusterSite
 
-__all__ = ["answer", "focal", "stream", "workers"]
+__all__ = ["answer", "focal", "stream", "timed", "workers"]
 
-Maker = Callable[[int, int], tuple[Tensor, Tensor]]
+Maker = Callable[[int, int], tuple[np.ndarray, np.ndarray]]
 
 
-def timed(X: Tensor, c: int, **options: Any) -> tuple[DeviceFit, float, float]:
-    """A fit, its seconds, and the median seconds of its sweeps."""
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
+def timed(X: np.ndarray, c: int, **options: Any) -> tuple[EVCLUS, float, float, str]:
+    """A fit, its seconds, the median seconds of its sweeps, and where the pairs were kept."""
     moments: list[float] = []
-    found = fit_on_device(
-        X, c, report=lambda sweep, objective: moments.append(time.perf_counter()), **options
-    )
-    torch.cuda.synchronize()
+    stages: list[str] = []
+
+    def hear(news: Progress) -> None:
+        stages.append(news.stage)
+        if news.sweep:
+            moments.append(time.perf_counter())
+
+    options = {"random_state": 0, "device": "cuda", "callbacks": [hear], **options}
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some parts stop early on purpose
+        model = EVCLUS(c, **options).fit(X)
+    took = time.perf_counter() - begin
     sweeps = np.diff(moments) if len(moments) > 1 else [math.nan]
-    return found, time.perf_counter() - begin, float(np.median(sweeps))
+    kept = next((s for s in stages if s.startswith("dissimil")), "dissimilarities on the GPU")
+    return model, took, float(np.median(sweeps)), kept
 
 
 def focal(bounds: Bounds, blobs: Maker) -> None:
@@ -63,14 +73,14 @@ def focal(bounds: Bounds, blobs: Maker) -> None:
     ):
         f = len(sets)
         many = f > MAX_FOCAL_SETS  # in torch: some sweeps tell how long one takes
-        options = {"focal_sets": sets, "d0": 6.0, "max_iter": 8 if many else 200}
+        options: dict[str, Any] = {"focal_sets": sets, "d0": 6.0, "max_iter": 8 if many else 200}
         if many:
             options["init"] = "random"
-        fit_on_device(X[:5000], c, **{**options, "max_iter": 2})  # compile
-        found, took, sweep = timed(X, c, **options)
+        timed(X[:5000], c, **{**options, "max_iter": 2})  # compile
+        found, took, sweep, _ = timed(X, c, **options)
         bounds.note(f"f = {f}: a sweep, ms", sweep * 1e3)
         how = "from random masses" if many else "from landmarks"
-        bounds.note(f"f = {f}: {len(found.history) - 1} sweeps {how}, s", took)
+        bounds.note(f"f = {f}: {found.n_iter_} sweeps {how}, s", took)
 
 
 def stream(bounds: Bounds, blobs: Maker) -> None:
@@ -80,56 +90,57 @@ def stream(bounds: Bounds, blobs: Maker) -> None:
     n, k, d = 10**8, 400, 8
     X, _ = blobs(n, d)
     torch.cuda.reset_peak_memory_stats()
-    found, took, sweep = timed(X, 10, n_dissimilarities=k, d0=5.0, max_iter=4)
+    found, took, sweep, kept = timed(X, 10, n_dissimilarities=k, d0=5.0, max_iter=4)
     bounds.head(f"n = 10^8, d = 8, k = 400: {4 * k * n / 1e9:.0f} GB of dissimilarities")
-    bounds.note(f"kept: {found.kept}; start and 4 sweeps, s", took)
+    bounds.note(f"{kept}; start and 4 sweeps, s", took)
     bounds.note("a sweep, s", sweep)
     bounds.note("peak of device memory, GB", torch.cuda.max_memory_allocated() / 1e9, digits=1)
-    bounds.note("objective at the start", found.history[0], digits=6)
-    bounds.at_most("objective after 4 sweeps", found.objective, found.history[0], digits=6)
+    bounds.note("objective at the start", found.history_[0], digits=6)
+    bounds.at_most("objective after 4 sweeps", found.objective_, found.history_[0], digits=6)
 
 
-def _three_fits(bounds: Bounds, X: Tensor) -> None:
+def _three_fits(bounds: Bounds, X: np.ndarray) -> None:
     """Fits with a limit below what the dissimilarities need."""
     narrow = memory.NARROW
-    fit_on_device(X[:20_000], 10)  # compile
-    whole, at_once, one = timed(X, 10)
+    timed(X[:20_000], 10)  # compile
+    whole, at_once, one, kept = timed(X, 10)
     bounds.head(f"n = 10^7, d = 10, k = 100, {torch.cuda.get_device_name()}")
-    bounds.note(f"kept: {whole.kept}; fit, s", at_once)
+    bounds.note(f"{kept}; fit, s", at_once)
     bounds.note("a sweep, ms", one * 1e3)
     for memory.NARROW in (narrow, 0):
         torch.cuda.empty_cache()
         held = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        found, took, sweep = timed(X, 10, memory_limit=32 * 10**8)
+        found, took, sweep, kept = timed(X, 10, memory_limit=32 * 10**8)
         peak = torch.cuda.max_memory_allocated() - held
-        bounds.note(f"kept: {found.kept}; fit within 3.2 GB, s", took)
+        bounds.note(f"{kept}; fit within 3.2 GB, s", took)
         bounds.note("a sweep, ms", sweep * 1e3)
-        bounds.at_most("peak of memory beside the data, GB", peak / 1e9, 3.2, digits=2)
-        different = float((found.mass != whole.mass).sum())
-        bounds.at_most("bits that differ", different, 0, digits=0)
+        bounds.at_most("peak of memory, GB", peak / 1e9, 3.2, digits=2)
+        a, b = (np.asarray(m.credal_partition_.mass) for m in (found, whole))
+        bounds.at_most("masses that differ", float((a != b).sum()), 0, digits=0)
     memory.NARROW = narrow
 
 
 def _three_sweeps(bounds: Bounds, blobs: Maker) -> None:
     """How wide rows may be so that comparing them again is faster than sending what was found."""
-    n, k = 1_000_000, 100
-    graph = Circulant.draw(n, k, np.random.default_rng(0))
+    n, k, gpu = 1_000_000, 100, torch.device("cuda")
+    layout = draw_layout(n, k, 0)
+    plan = Plan.of(layout.bounds)
     bounds.head(f"all dissimilarities once, n = 10^6, k = 100; narrow are up to {memory.NARROW}")
     for d in (10, 64, 256):
-        X, _ = blobs(n, d)
-        pairs = RowPairs(graph, X.cpu().numpy(), np.arange(n), d, CODES["euclidean"], 6.0)
-        there = Graph.of(graph, X.device)
-        make, pieces = pairs.maker(there, X.device), cut(there.bounds)
-        like = torch.empty(k, 0, device=X.device)
-        for where, name in (("host", Hosted), ("recomputed", Recomputed)):
-            kept = keep(where, make, pieces, memory.TILE_BYTES // (4 * k), like)
-            assert isinstance(kept, name) and not isinstance(kept, Resident)
+        pairs = SourcePairs(
+            AttributeSource.of(blobs(n, d)[0], "euclidean"), layout.graph, layout.order, 6.0
+        )
+        graph = Graph.of(layout.graph, gpu)
+        pieces = by_colour(plan, graph.bounds, range(len(plan.pieces)))
+        for where in ("host", "recomputed"):
+            choice = Choice(where, memory.TILE_BYTES // (4 * k))
+            kept = keep_pieces(pairs, graph, pieces, gpu, choice)
             times = []
             for _ in range(4):
                 torch.cuda.synchronize()
                 begin = time.perf_counter()
-                for colour in range(graph.colours):
+                for colour in range(layout.graph.colours):
                     for _ in kept.parts(colour):
                         pass
                 torch.cuda.synchronize()
@@ -139,36 +150,13 @@ def _three_sweeps(bounds: Bounds, blobs: Maker) -> None:
 
 
 # ---------------------------------------------------------------------- several workers
-def _random_problem(X: Tensor, k: int, c: int, device: str) -> tuple[DeviceProblem, np.ndarray]:
+def _random_problem(X: np.ndarray, k: int, c: int) -> tuple[Problem, np.ndarray]:
     """A problem on data, and random masses to start from."""
-    rng = np.random.default_rng(0)
-    graph = Circulant.draw(len(X), k, rng)
-    sets = FocalSets.simple(c)
-    pairs = RowPairs(
-        graph, X.cpu().numpy(), rng.permutation(len(X)), X.shape[1], CODES["euclidean"], 6.0
-    )
-    terms = Terms(np.asarray(sets.C, np.float32)[None], Plan.of(graph.bounds), np.zeros(0))
-    mass = rng.dirichlet(np.ones(len(sets)), len(X)).astype(np.float32)
-    return DeviceProblem(terms, pairs, device), mass
-
-
-class _Alone:
-    """One process with all rows, as an executor of sweeps."""
-
-    def __init__(self, problem: DeviceProblem, mass: np.ndarray):
-        self._n, self._steps = problem.n, len(problem.plan.steps)
-        self._share = problem.share(mass, range(len(problem.plan.pieces)), 1, 0)
-
-    def sweep(self) -> float:
-        for step in range(self._steps):
-            self._share.advance(step)
-        return math.fsum(self._share.changes().values())
-
-    def masses(self) -> np.ndarray:
-        return self._share.masses(0, self._n)
-
-    def close(self) -> None:
-        del self._share
+    layout, sets = draw_layout(len(X), k, 0), FocalSets.simple(c)
+    source = AttributeSource.of(X, "euclidean")
+    pairs = SourcePairs(source, layout.graph, layout.order, 6.0)
+    mass = np.random.default_rng(0).dirichlet(np.ones(len(sets)), len(X)).astype(np.float32)
+    return Problem(sets, pairs, Plan.of(layout.bounds)), mass
 
 
 def _swept(executor: Any, sweeps: int) -> tuple[list[float], np.ndarray, float]:
@@ -185,13 +173,9 @@ def _swept(executor: Any, sweeps: int) -> tuple[list[float], np.ndarray, float]:
 
 def workers(bounds: Bounds, blobs: Maker, device: str = "cuda", n: int = 10**6) -> None:
     """One and two Dask workers, on one GPU where there is only one, against a process alone."""
-    from distributed import Client, LocalCluster
-
-    from evdist.engine.cluster import ClusterExecutor
-
-    X, _ = blobs(n, 10)
-    problem, mass = _random_problem(X, 100, 10, device)
-    changes, right, alone = _swept(_Alone(problem, mass), 6)
+    problem, mass = _random_problem(blobs(n, 10)[0], 100, 10)
+    rows = DeviceRows(device)
+    changes, right, alone = _swept(rows.executor(problem, mass), 6)
     bounds.head(f"workers, n = {n:,}, d = 10, k = 100, c = 10, from random masses")
     bounds.note("a process alone: a sweep, ms", alone * 1e3)
     for count in (1, 2):
@@ -202,14 +186,15 @@ def workers(bounds: Bounds, blobs: Maker, device: str = "cuda", n: int = 10**6) 
             ) as cluster,
             Client(cluster) as client,
         ):  # fmt: skip
-            found, same, took = _swept(ClusterExecutor(client, problem, mass), 6)
+            site = ClusterSite(rows=rows, client=client)
+            found, same, took = _swept(site.executor(problem, mass), 6)
             name = f"{count} worker{'s' * (count > 1)}"
             bounds.note(f"{name}: a sweep, ms", took * 1e3)
             bounds.at_most(f"{name}: bits that differ", float((same != right).sum()), 0, digits=0)
             off = float(found != changes)
             bounds.at_most(f"{name}: changes that differ", off, 0, digits=0)
             if count == 2:
-                there = ClusterExecutor(client, problem, mass)
+                there = site.executor(problem, mass)
                 for sweep in range(6):
                     if sweep == 3:
                         os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
@@ -224,37 +209,17 @@ def answer(bounds: Bounds, folder: Path, device: str = "cuda") -> None:
     """The problem of gpu_answer.py, from the same start to the same tolerance."""
     with np.load(folder / "answer.npz") as stored:
         known = dict(stored)
-    X = known["X"]
-    offsets, shifts = (tuple(known[name].tolist()) for name in ("offsets", "shifts"))
-    graph = Circulant(len(X), int(known["colours"]), offsets, shifts)
-    order, sets = known["order"], FocalSets.pairs(10)
-    pairs = RowPairs(graph, X, order, X.shape[1], CODES["euclidean"], float(known["d0"]))
-    plan = Plan.of(graph.bounds)
-    terms = Terms(np.asarray(sets.C, np.float32)[None], plan, np.zeros(0))
-    there = Graph.of(graph, torch.device(device))
-    every = range(len(plan.pieces))
-    mine = by_colour(plan, there, every)
-    kept = keep_pieces(pairs, there, mine, torch.device(device), "device", 0)
-    share = DeviceShare(terms, known["start"][order], every, there, kept)
-
-    def objective() -> float:
-        return math.fsum(s for s, _ in share.objective().values()) / graph.entries
-
-    now, error, sweeps = objective(), 1.0, 0
-    while error >= float(known["tol"]) and sweeps < 6000:
-        for step in range(len(plan.steps)):
-            share.advance(step)
-        before, sweeps = now, sweeps + 1
-        now += 2 * math.fsum(share.changes().values()) / graph.entries
-        error = 0.5 * error + 0.5 * abs(before - now) / before
-    now = objective()
-    mass = np.empty((len(X), len(sets)), np.float32)
-    mass[order] = share.masses(0, len(X))
-    labels = (mass.astype(float) @ sets.matrix).argmax(axis=1)
-    bounds.head(f"against the CPU, n = {len(X)}, k = {graph.k}, f = {len(sets)}, tol = 1e-10")
+    found, *_ = timed(
+        known["X"], 10, n_dissimilarities=len(known["offsets"]), focal_sets="pairs",
+        d0=float(known["d0"]), init=known["start"], tol=float(known["tol"]), max_iter=6000,
+        device=device,
+    )  # fmt: skip
+    bounds.head(f"against the CPU, n = {len(known['X'])}, f = 57, tol = 1e-10")
     bounds.note(f"objective of the CPU, x 1000, {int(known['sweeps'])} sweeps",
                 1e3 * float(known["objective"]), digits=9)  # fmt: skip
-    bounds.note(f"objective of the GPU, x 1000, {sweeps} sweeps", 1e3 * now, digits=9)
-    off = abs(now / float(known["objective"]) - 1)
+    bounds.note(f"objective of the GPU, x 1000, {found.n_iter_} sweeps",
+                1e3 * found.objective_, digits=9)  # fmt: skip
+    off = abs(found.objective_ / float(known["objective"]) - 1)
     bounds.at_most("relative difference", off, 1e-5, digits=9)
-    bounds.at_most("labels that differ", float((labels != known["labels"]).sum()), 0, digits=0)
+    different = float((found.labels_ != known["labels"]).sum())
+    bounds.at_most("labels that differ", different, 0, digits=0)

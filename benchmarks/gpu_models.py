@@ -1,7 +1,6 @@
 """Bootclus and NN-EVCLUS on a GPU: the parts `bootclus` and `nn` of gpu_speed.py.
 
-Only what the GPU does is run: intervals and sweeps of Bootclus, the training of NN-EVCLUS. NumPy
-and torch are enough for that; the estimators need the rest of the package.
+Only what the GPU does is run: intervals and sweeps of Bootclus, the training of NN-EVCLUS.
 """
 
 from __future__ import annotations
@@ -14,17 +13,19 @@ from pathlib import Path
 import numpy as np
 import torch
 from bounds import Bounds
-from evdist.evclus.gpu.fit import labels_of, some_objects
-from evdist.evclus.gpu.start import choose_d0
-from evdist.evclus.gpu.sweeps import Course, run
-from evdist.kernels.circulant import Circulant
 from torch import Tensor
 
 from evdist.belief import FocalSets, mutual_neighbour_pairs
+from evdist.bootclus.device import DeviceIntervals
 from evdist.bootclus.device_intervals import gaussian_posteriors, interval_targets
-from evdist.evclus.rows.arrays import Graph, State, on_grid, tiles, untile
-from evdist.evclus.rows.attributes import DeviceMetric, tiles_of
-from evdist.evclus.rows.cuda import kernels_on
+from evdist.bootclus.solver import belief_projections
+from evdist.data.sources import AttributeSource
+from evdist.engine.loop import Solution
+from evdist.evclus.irqp import Stop, minimise
+from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.rows.device import DeviceRows
+from evdist.evclus.start import choose_d0
+from evdist.kernels.graph import PairGraph
 from evdist.nnevclus.loss import LossTerms
 from evdist.nnevclus.network import Network, layers, weights_of
 from evdist.nnevclus.shards import Products, Shard
@@ -81,7 +82,7 @@ class Mixtures:
 class IntervalFit:
     mass: Tensor
     sets: FocalSets
-    course: Course
+    course: Solution
     made_s: float
     swept_s: float
 
@@ -99,7 +100,7 @@ def fit_intervals(
     n, device = len(X), X.device
     B, c = mixtures.weight.shape
     factors = mixtures.factors(device)
-    graph = Circulant.band(n, k, max(256, 2 * k), np.random.default_rng(1))
+    graph = PairGraph.band(n, k, max(256, 2 * k), np.random.default_rng(1))
     low, high = 0.05 * (B - 1), 0.95 * (B - 1)
     places = int(low), low - int(low), int(high), high - int(high)
     began = _wait(device)
@@ -109,14 +110,12 @@ def fit_intervals(
     made = _wait(device)
     mass = torch.zeros(n, len(sets) - 1, device=device)
     mass[:, sets.singletons - 1] = gaussian_posteriors(X, *(v[:1] for v in factors))[:, :, 0]
-    rows = kernels_on(device, mass.shape[1])
-    projections = np.stack([sets.S, sets.C])[:, 1:, 1:]
-    state = State.of(
-        Graph.of(graph, device), targets[None], tiles(on_grid(mass))[None], projections
-    )
-    course = run(rows, state, 2.0 / graph.entries, tol, 200)
+    pairs = DeviceIntervals(graph, targets)
+    problem = Problem(sets, pairs, Plan.of(graph.bounds), projections=belief_projections(sets))
+    executor = DeviceRows(str(device)).executor(problem, mass)
+    course = minimise(executor, 2.0 / graph.entries, Stop(tol, 200))
     swept = _wait(device)
-    found = torch.nn.functional.pad(untile(state.mass[0], n), (1, 0))
+    found = torch.nn.functional.pad(course.value, (1, 0))
     return IntervalFit(found, sets, course, made - began, swept - made)
 
 
@@ -136,7 +135,7 @@ def bootclus(bounds: Bounds) -> None:
         first = fit_intervals(X, mixtures, sets, k, 1e-5).mass
         torch.cuda.reset_peak_memory_stats()
         fit = fit_intervals(X, mixtures, sets, k, 1e-5)
-        history = np.array([float(v[0]) for v in fit.course.history])
+        history = np.array(fit.course.history)
         exponent = len(str(n)) - 1
         bounds.head(
             f"Bootclus, n = 10^{exponent}, d = 4, c = 7, B = {B}, k = {k}, {len(sets)} focal sets, "
@@ -163,8 +162,8 @@ def _against_float64(bounds: Bounds, gpu: torch.device) -> None:
     sets = _sets(mixtures, X)
     there = fit_intervals(X.to(gpu), mixtures, sets, k, 1e-8)
     here = fit_intervals(X, mixtures, sets, k, 1e-8)
-    J = [float(fit.course.objective[0]) for fit in (here, there)]
-    labels = [labels_of(fit.mass.cpu(), sets) for fit in (here, there)]
+    J = [fit.course.objective for fit in (here, there)]
+    labels = [(fit.mass.cpu().double().numpy() @ sets.matrix).argmax(1) for fit in (here, there)]
     bounds.head(f"n = {n}, k = {k}: against float64 on the CPU, tol = 1e-8")
     bounds.note("objective, 1e-6", 1e6 * J[1], digits=4)
     bounds.at_most("objectives differ by, 1e-5", 1e5 * abs(J[1] / J[0] - 1), 1.0)
@@ -206,12 +205,9 @@ def _trained(
 def nn(bounds: Bounds, folder: Path, device: str = "cuda", epochs: int = 20) -> None:
     """MNIST by mini-batches of 500, one hidden layer of 100: the settings of nnevclus_speed.py."""
     X = _mnist(folder)
-    few = some_objects(len(X), 500, 0)
-    T = torch.as_tensor(X, device=device)
-    metric = DeviceMetric.of(T, "euclidean")
-    data = tiles_of(T, metric, torch.as_tensor(few, device=device))
-    d0, _ = choose_d0(data, len(few), metric.code, 10, k=100, seed=0)
-    del T, data
+    few = np.sort(np.random.default_rng(0).choice(len(X), 500, replace=False))
+    source = AttributeSource.of(X[few], "euclidean")
+    d0, _ = choose_d0(source, 10, k=100, seed=0, rows=DeviceRows(device))
     # As the estimator does: one centre, one scale.
     x = X - X.mean(axis=0)
     x /= np.sqrt(np.mean(x.astype(np.float64) ** 2))

@@ -92,7 +92,7 @@ def is_pair_list(X: Any, metric: Any) -> bool:
     return sp.issparse(X) or metric == "pairs"
 
 
-def make_source(X: Any, metric: Any) -> Source | PairList:
+def make_source(X: Any, metric: Any, n_threads: int = 1) -> Source | PairList:
     """The source of dissimilarities that X and `metric` describe."""
     if sp.issparse(X):
         return _sparse_pairs(X)
@@ -102,7 +102,7 @@ def make_source(X: Any, metric: Any) -> Source | PairList:
         return MatrixSource.of(np.asarray(X, dtype=float))
     if callable(metric):
         return CallableSource(np.asarray(X), metric)
-    return AttributeSource.of(X, known_metric(metric))
+    return AttributeSource.of(X, known_metric(metric), n_threads)
 
 
 def _sparse_pairs(X: Any) -> PairList:

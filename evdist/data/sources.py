@@ -57,9 +57,9 @@ class AttributeSource:
     metric: Metric
 
     @classmethod
-    def of(cls, X: NDArray[Any], metric: str) -> AttributeSource:
+    def of(cls, X: NDArray[Any], metric: str, n_threads: int = 1) -> AttributeSource:
         ready = Metric.of(X, metric)
-        return cls(ready.table(X), ready)
+        return cls(ready.table(X, n_threads), ready)
 
     @classmethod
     def of_rows(cls, rows: NDArray[np.float32], metric: Metric) -> AttributeSource:

@@ -277,7 +277,7 @@ class EVCLUS(CredalClusterer):
         X = load(X)
         if not is_pair_list(X, self.metric):
             X = self._table(X, ensure_min_samples=2)
-        return X, make_source(X, self.metric)
+        return X, make_source(X, self.metric, thread_count(self.n_jobs))
 
     def _table(self, X: Any, **check: Any) -> NDArray:
         """X as an array: of finite numbers, or of anything that a callable metric can read."""

@@ -8,6 +8,7 @@ cluster. The stages are the same; on threads and on any number of workers so are
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,15 +131,18 @@ def fit_evclus(
         pairs, plan, order = colour_pair_list(data, d0, settings.seed)
         starts = _given_or_random(data.n, first, settings)
     else:
-        layout = draw_layout(data.n, settings.k, settings.seed)
+        # A permutation of many objects takes as long as the start on a device.
+        with ThreadPoolExecutor(1) as beside:
+            drawn = beside.submit(draw_layout, data.n, settings.k, settings.seed)
+            # What takes a while before the first sweep is told, so that a user sees it work.
+            tell = report or (lambda news: None)
+            tell(Progress("choose d0", 0, 0))
+            d0, curve = _choose_d0(data, settings, site)
+            tell(Progress("first masses", 0, 0))
+            starts, landmarks = _starts(data, first, d0, settings, site)
+            tell(Progress("draw pairs", 0, 0))
+            layout = drawn.result()
         order = layout.order
-        # What takes a while before the first sweep is told, so that a user sees it work.
-        tell = report or (lambda news: None)
-        tell(Progress("choose d0", 0, 0))
-        d0, curve = _choose_d0(data, settings, site)
-        tell(Progress("first masses", 0, 0))
-        starts, landmarks = _starts(data, first, d0, settings, site)
-        tell(Progress("draw pairs", 0, 0))
         pairs = site.sample(data, layout, d0, settings.seed)
         plan = Plan.of(layout.bounds)
     problem = Problem(first, pairs, plan, _in_positions(weight, order))

@@ -10,6 +10,7 @@ computes it. Everything is float32: Hamming takes two numbers for equal when the
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,16 +83,25 @@ class Metric:
         sums, end = METRICS[self.name]
         return _SUMS[sums], _ENDS[end], len(self.centre)
 
-    def table(self, X: NDArray) -> NDArray[np.float32]:
+    def table(self, X: NDArray, n_threads: int = 1) -> NDArray[np.float32]:
         """Padded float32 rows, (n, D), whose coordinate sums give the metric."""
         out = aligned_zeros(len(X), padded_width(X.shape[1]))
-        for lo in range(0, len(X), _ROWS):
+
+        def fill(lo: int) -> None:
             Z = X[lo : lo + _ROWS] - self.centre
             if self.name in ("cosine", "correlation"):
                 Z = self._unit(Z, lo)
             elif self.whiten is not None:
                 Z = Z @ self.whiten
             out[lo : lo + _ROWS, : X.shape[1]] = Z
+
+        blocks = range(0, len(X), _ROWS)
+        if n_threads == 1 or len(blocks) == 1:
+            for lo in blocks:
+                fill(lo)
+            return out
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(fill, blocks))  # the first error is raised
         return out
 
     def _unit(self, Z: NDArray, lo: int) -> NDArray:
