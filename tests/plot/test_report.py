@@ -160,7 +160,7 @@ def test_the_most_uncertain_objects_come_first(partition):
 
 def test_a_partition_alone_is_enough():
     sure = Page(render_report(CredalPartition.from_labels([0, 0, 1])))
-    assert "Sure members of one cluster at level 0.74: all" in sure.text
+    assert "Sure members of one cluster at level 0.73: all" in sure.text
     assert "None: all mass of every object is on one cluster" in sure.text
     assert "Parameters" not in sure.text
     assert len(sure.all("img")) == 2
