@@ -5,7 +5,7 @@ object that is classified with high uncertainty and one that is classified with 
 
 Symbols
 -------
-N_i    nonspecificity of object i in [0, 1], the summand of k-CEVCLUS, eq. (23)
+N_i    doubt about object i in [0, 1]: one less its plausibility margin
 pl     (pool, c) contour of the most uncertain objects
 """
 
@@ -44,10 +44,10 @@ def propose_links(
 ) -> Pairs:
     """Pairs (uncertain object, sure object) whose answer, same cluster or not, tells most.
 
-    Uncertain objects are taken one by one, each the one with the largest product of its
-    nonspecificity and its distance to the objects already taken or linked: not the same
-    neighbourhood twice. The distance is that of the attributes, without X that of the contours.
-    No object is asked about twice in one call; one of nonspecificity 0 is not asked about.
+    Uncertain objects are taken one by one, each the one with the largest product of its doubt,
+    1 - ``partition.margin()``, and its distance to the objects already taken or linked: not the
+    same neighbourhood twice. The distance is that of the attributes, without X that of the
+    contours. No object is asked about twice in one call; one of margin 1 is not asked about.
 
     The sure object comes from the most plausible cluster of the uncertain one, or from the next
     one where the link is known. It is the object with the greatest pignistic probability of that
@@ -79,7 +79,7 @@ def propose_links(
         if len(X.shape) != 2 or X.shape[0] != n:
             raise ValueError(f"X must have one row for each of the {n} objects, got {X.shape}.")
     links = as_pairs(known, n, "known")
-    pool, N = _most_uncertain(np.asarray(partition.object_nonspecificity()), random_state)
+    pool, N = _most_uncertain(1.0 - np.asarray(partition.margin()), random_state)
     if not len(pool):
         return np.empty((0, 2), np.int64)
     pl = np.asarray(partition[pool].plausibility)

@@ -58,8 +58,8 @@ class EVCLUS(CredalClusterer):
 
     Every object gets a mass function over sets of clusters such that the conflict between the
     mass functions of two objects matches their dissimilarity: far objects conflict, near ones
-    agree. Objects far from all others get mass on the empty set, objects between clusters on their
-    union.
+    agree. Objects far from all get mass on the empty set; those between clusters divide it
+    between these or put it on their union, see ``credal_partition_.decide()``.
 
     Parameters
     ----------

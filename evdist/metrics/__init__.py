@@ -13,10 +13,12 @@ from evdist.metrics.relation import (
     pairwise_plausibility,
     relational_representation,
 )
+from evdist.metrics.risk import RiskCoverage, risk_coverage
 
 __all__ = [
     "Estimate",
     "Relation",
+    "RiskCoverage",
     "adjusted_rand_index",
     "consistency",
     "credal_rand_index",
@@ -26,4 +28,5 @@ __all__ = [
     "pairwise_mass",
     "pairwise_plausibility",
     "relational_representation",
+    "risk_coverage",
 ]

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from evdist.belief import FocalSets, singleton_belief
-from evdist.partition import views
-from evdist.partition.rows import gather_rows, map_rows
+from evdist.partition import decisions, views
+from evdist.partition.calibrate import Calibration, known_rows, match, pick_level
+from evdist.partition.explain import Explanation, explain
+from evdist.partition.rows import gather_rows, map_rows, select_rows
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
 from evdist.partition.validate import check_rows
 
@@ -118,6 +120,90 @@ class DerivedViews:
         """Objects whose largest mass is on the empty set, ties included; (n,) bool."""
         return self._view(views.outliers, None, bool)
 
+    def decide(self, level: float | None = None) -> decisions.Decisions:
+        """Whether each object is sure, between clusters or an outlier, and the open clusters.
+
+        Cluster k stays open at the level when p_k / (p_1 + p_k) >= 1 - level, p the pignistic
+        probabilities and 1 the best cluster; one open cluster: sure, several: between. Outliers
+        are those of :meth:`outliers`. Level 1 says that no object is sure.
+
+        Without ``level`` it is :meth:`level`, which depends on all objects of this partition: to
+        judge some of them, or new ones, alike, hand on the ``level`` of the answer.
+        """
+        q = self.level() if level is None else decisions.check_level(level)
+        both = self._view(decisions.decide, 1 + self.n_clusters, np.uint8, level=q)
+        return decisions.Decisions(q, both[:, 0], both[:, 1:].astype(bool), self.margin())
+
+    def level(self) -> float:
+        """The default level of :meth:`decide`, from one pass over the masses: 0.70 where few
+        objects are undecided between clusters, more where many are, 1 where the clusters are not
+        separated. See :func:`evdist.partition.decisions.auto_level`.
+        """
+        blocks = gather_rows(self._block(decisions.counts, levels=()), self.mass)
+        judged, undecided = sum(blocks, np.zeros(2, dtype=np.int64))
+        return decisions.auto_level(int(judged), int(undecided))
+
+    def margin(self) -> Any:
+        """Plausibility margin (Pl_(1) - Pl_(2)) / max(1 - m(empty), 1/2), 0 to 1: the score that
+        ranks objects by how likely their label is right; (n,).
+        """
+        return self._view(decisions.margin, None)
+
+    def calibrate(self, labels: Any, risk: float = 0.02) -> Calibration:
+        """The lowest level at which at most ``risk`` of the known sure objects are wrong.
+
+        Clusters are matched to classes one to one, with the fewest errors. A few labels tell
+        little: ``bound`` of the answer says how large the risk may be all the same.
+
+        Parameters
+        ----------
+        labels : mapping, (n,) array or CredalPartition
+            Classes of some objects, {object: class} or with -1 for unknown ones; or another
+            partition of the same objects, such as that of a Bootclus, whose normalised pignistic
+            probabilities then stand for the classes.
+        risk : float
+
+        Returns
+        -------
+        Calibration, with the ``level`` for :meth:`decide`.
+        """
+        if not 0.0 <= risk < 1.0:
+            raise ValueError(f"risk must lie in [0, 1), got {risk}.")
+        n, c = int(self.mass.shape[0]), self.n_clusters
+        if isinstance(labels, DerivedViews):
+            if labels.mass.shape[0] != n:
+                raise ValueError(
+                    f"The other partition must be of the same {n} objects, it has "
+                    f"{labels.mass.shape[0]}."
+                )
+            rows, y, other = np.arange(n), np.asarray(labels.labels()), labels
+        else:
+            (rows, y), other = known_rows(labels, n), None
+        part = type(self)(select_rows(self.mass, rows), self.focal_sets)  # type: ignore[call-arg]
+        r = np.sort(np.asarray(part._view(decisions.doubt, c)), axis=1)
+        cluster = np.asarray(part.labels("pignistic"))
+        kept = ~np.asarray(part.outliers())
+        cluster, y, r, rows = cluster[kept], y[kept], r[kept], rows[kept]
+        to = match(cluster, y, c)[cluster]
+        if other is None:
+            error = (to != y).astype(np.float64)
+        else:
+            p = np.asarray(other.pignistic)[rows]
+            right = p[np.arange(len(p)), np.maximum(to, 0)] * (to >= 0)
+            total = p.sum(axis=1)
+            error = 1.0 - np.divide(right, total, out=np.zeros_like(right), where=total > 0)
+        second = r[:, -2] if c > 1 else np.zeros(len(r))
+        return pick_level(second, error, risk)
+
+    def explain(self, i: int, X: Any = None, *, level: float | None = None) -> Explanation:
+        """Why object ``i`` is sure, between or an outlier; ``print`` it.
+
+        With the attributes ``X`` (n, d) also which of them make it strange among the sure members
+        of its nearest cluster, and the sure members that are nearest to it. See
+        :class:`evdist.partition.explain.Explanation`.
+        """
+        return explain(self, i, X, level)
+
     # ------------------------------------------------------------------ scores and tables
     def nonspecificity(self) -> float:
         """N*, from 0 (precise) to 1 (vacuous); k-CEVCLUS, eq. (23). 0 for no objects."""
@@ -133,18 +219,21 @@ class DerivedViews:
         """
         return self.summary(rule).sizes
 
-    def summary(self, rule: ApproximationRule = "mass") -> Summary:
+    def summary(self, rule: ApproximationRule = "mass", *, level: float | None = None) -> Summary:
         """Counts, N* and a table of the clusters, from one pass over the masses.
 
-        ``rule`` is that of the approximations in the table; outliers and objects between clusters
-        are always counted by the largest mass.
+        ``rule`` is that of the approximations in the table; sure objects and objects between
+        clusters are counted by :meth:`decide` at ``level``.
         """
         _one_of(rule, views.APPROXIMATION_RULES)
-        return add_tallies(gather_rows(self._block(tally, rule=rule), self.mass), self.focal_sets)
+        levels = decisions.LEVELS if level is None else (decisions.check_level(level),)
+        tallies = gather_rows(self._block(tally, rule=rule, levels=levels), self.mass)
+        return add_tallies(tallies, self.focal_sets, levels)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per object: ``label``, ``set`` (of the largest mass), ``outlier``,
-        ``nonspecificity`` and the mass of each focal set under its name. Held in memory.
+        ``decision`` and ``open`` of :meth:`decide`, ``margin``, ``nonspecificity`` and the mass
+        of each focal set under its name. Held in memory.
         """
         import pandas as pd  # a third of a second, for this table alone
 
@@ -158,10 +247,16 @@ class DerivedViews:
                 self.object_nonspecificity(),
             )
         )
+        decided = self.decide()
         columns = {
             "label": label,
             "set": pd.Categorical.from_codes(best, categories=list(names)),
             "outlier": best == 0,
+            "decision": pd.Categorical.from_codes(
+                np.asarray(decided.codes), categories=list(decisions.DECISIONS)
+            ),
+            "open": pd.Categorical(decided.open_names()),
+            "margin": np.asarray(decided.margin),
             "nonspecificity": loss,
         }
         columns |= {name: mass[:, q] for q, name in enumerate(names)}

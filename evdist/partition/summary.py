@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.partition import views
+from evdist.partition import decisions, views
 
 __all__ = ["ClusterSizes", "Summary", "add_tallies", "tally"]
 
@@ -44,8 +44,10 @@ class Summary:
     ----------
     n_objects, n_clusters, n_focal_sets : int
     n_sure, n_between, n_outliers : int
-        Objects whose largest mass is on one cluster, on several, on the empty set. They add up
-        to ``n_objects``.
+        Objects with one open cluster at the level, with several, with the largest mass on the
+        empty set: those of ``partition.decide(level)``. They add up to ``n_objects``.
+    level : float
+        At which objects are sure; 1 where the clusters are not separated and none is.
     nonspecificity : float
         N* of k-CEVCLUS, eq. (23).
     mean_mass : (f,) array
@@ -58,6 +60,7 @@ class Summary:
     n_sure: int
     n_between: int
     n_outliers: int
+    level: float
     nonspecificity: float
     mean_mass: NDArray[np.float64]
     sizes: ClusterSizes
@@ -71,12 +74,18 @@ class Summary:
     def n_focal_sets(self) -> int:
         return len(self.focal_sets)
 
+    @property
+    def _said_level(self) -> str:
+        if self.level < 1.0:
+            return f"  at level {self.level:.2f}"
+        return "  too many objects undecided to be sure of any" if self.n_clusters > 1 else ""
+
     def _facts(self) -> list[tuple[str, str, str]]:
         def share(count: int) -> str:
             return f"{100 * count / max(self.n_objects, 1):.1f} %"
 
         return [
-            ("sure members", f"{self.n_sure:,}", share(self.n_sure)),
+            ("sure members", f"{self.n_sure:,}", f"{share(self.n_sure)}{self._said_level}"),
             ("between clusters", f"{self.n_between:,}", share(self.n_between)),
             ("outliers", f"{self.n_outliers:,}", share(self.n_outliers)),
             ("nonspecificity N*", f"{self.nonspecificity:.3f}", "0 precise, 1 vacuous"),
@@ -143,15 +152,14 @@ class Tally:
     labels: NDArray[np.int64]  # (c,)
     lower: NDArray[np.int64]  # (c,)
     upper: NDArray[np.int64]  # (c,)
-    assigned: NDArray[np.int64]  # (f,) objects by their set of largest mass
+    decided: NDArray[np.int64]  # (2 + levels,) see decisions.counts
 
 
-def tally(m: NDArray[Any], focal: FocalSets, rule: str) -> Tally:
+def tally(m: NDArray[Any], focal: FocalSets, rule: str, levels: tuple[float, ...]) -> Tally:
     """The sums of one (b, f) block; ``rule`` is that of the approximations."""
     c, f = focal.n_clusters, len(focal)
-    assigned = np.bincount(views.assigned_set(m, focal), minlength=f)
     if rule == "mass":  # the approximations are focal sets: counts of these tell them
-        upper, many = focal.matrix, assigned
+        upper, many = focal.matrix, np.bincount(views.assigned_set(m, focal), minlength=f)
     else:
         upper, many = views.possible(m, focal, rule), np.ones(len(m), dtype=np.int64)
     return Tally(
@@ -160,26 +168,34 @@ def tally(m: NDArray[Any], focal: FocalSets, rule: str) -> Tally:
         labels=np.bincount(views.labels(m, focal, "plausibility"), minlength=c),
         lower=many @ views.certain(upper),
         upper=many @ upper,
-        assigned=assigned,
+        decided=decisions.counts(m, focal, levels),
     )
 
 
-def add_tallies(tallies: list[Tally], focal: FocalSets) -> Summary:
-    """The summary of the whole partition; blocks are added in the order of their rows."""
+def add_tallies(tallies: list[Tally], focal: FocalSets, levels: tuple[float, ...]) -> Summary:
+    """The summary of the whole partition; blocks are added in the order of their rows.
+
+    ``levels`` are those of the tallies: one, or the choice of :func:`decisions.auto_level`.
+    """
     c, f = focal.n_clusters, len(focal)
     counts = {
         name: sum((getattr(t, name) for t in tallies), np.zeros(width, dtype=np.int64))
-        for name, width in (("labels", c), ("lower", c), ("upper", c), ("assigned", f))
-    }
+        for name, width in (
+            ("labels", c), ("lower", c), ("upper", c), ("decided", 2 + len(levels))
+        )
+    }  # fmt: skip
     n = sum(t.objects for t in tallies)
-    assigned = counts["assigned"]
+    judged, undecided, *sure = counts["decided"].tolist()
+    level = levels[0] if len(levels) == 1 else decisions.auto_level(judged, undecided)
+    n_sure = sure[levels.index(level)]
     # Pignistic probability and nonspecificity are linear in the masses: so are their sums.
     mass = sum((t.mass for t in tallies), np.zeros(f))[None, :]
     return Summary(
         n_objects=n,
-        n_sure=int(assigned[focal.cardinality == 1].sum()),
-        n_between=int(assigned[focal.cardinality > 1].sum()),
-        n_outliers=int(assigned[0]),
+        n_sure=n_sure,
+        n_between=judged - n_sure,
+        n_outliers=n - judged,
+        level=level,
         nonspecificity=float(views.specificity_loss(mass, focal)[0]) / max(n, 1),
         mean_mass=mass[0] / max(n, 1),
         sizes=ClusterSizes(

@@ -12,6 +12,7 @@ from evdist.plot.curves import convergence, delta_bel, nonspecificity_curve
 from evdist.plot.density import PairDensity, shepard
 from evdist.plot.hulls import approximations
 from evdist.plot.maps import contour_map, mass_map
+from evdist.plot.risk import risk_coverage
 from evdist.plot.select import selection_curve
 from evdist.plot.style import cluster_colour, cluster_marker, to_png, to_svg
 
@@ -27,6 +28,7 @@ __all__ = [
     "mass_map",
     "nonspecificity",
     "nonspecificity_curve",
+    "risk_coverage",
     "selection_curve",
     "shepard",
     "sizes",

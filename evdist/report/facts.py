@@ -4,6 +4,7 @@ Symbols
 -------
 n, c, f   objects, clusters, focal sets
 N*        nonspecificity of an object divided by log2 c, in [0, 1]
+doubt     one less the plausibility margin of an object, in [0, 1]
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.partition import CredalPartition, Summary, views
+from evdist.partition import CredalPartition, Summary, decisions, views
 from evdist.partition.rows import gather_rows
 
 __all__ = ["Facts", "collect", "duration", "in_words", "plain"]
@@ -43,11 +44,11 @@ class ClusterRow:
 
 @dataclass(frozen=True)
 class UncertainRow:
-    """One object: its row from 0, cluster from 1, nonspecificity, and largest masses in words."""
+    """One object: its row from 0, the decision and open clusters, margin, largest masses."""
 
     row: int
-    cluster: int
-    nonspecificity: float
+    decision: str
+    margin: float
     masses: tuple[str, ...]
 
 
@@ -71,7 +72,7 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
     summary = partition.summary() if summary is None else summary
     looks = gather_rows(partial(_look, focal=partition.focal_sets), partition.mass)
     sizes = summary.sizes
-    mean = np.sum([look.doubt for look in looks], axis=0) / np.maximum(sizes.labels, 1)
+    mean = np.sum([look.vague for look in looks], axis=0) / np.maximum(sizes.labels, 1)
     clusters = tuple(
         ClusterRow(k + 1, int(labelled), int(sure), int(possible), float(mean[k]))
         for k, (labelled, sure, possible) in enumerate(
@@ -84,26 +85,26 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
         summary=summary,
         clusters=clusters,
         focal=tuple((names[q], float(summary.mean_mass[q])) for q in chosen),
-        uncertain=_uncertain_rows(looks, partition.focal_sets),
+        uncertain=_uncertain_rows(looks, partition.focal_sets, summary.level),
     )
 
 
 class _Look(NamedTuple):
-    """What a block of objects gives: doubt by cluster, and its most uncertain objects."""
+    """What a block of objects gives: sums by cluster, and its most uncertain objects."""
 
-    doubt: NDArray[np.float64]  # (c,) sum of the nonspecificities of the labelled objects
+    vague: NDArray[np.float64]  # (c,) sum of the nonspecificities of the labelled objects
     rows: NDArray[np.intp]
-    unsure: NDArray[np.float64]
-    labels: NDArray[np.intp]
+    doubt: NDArray[np.float64]
     mass: NDArray[np.float64]
 
 
 def _look(m: NDArray[Any], first: int, focal: FocalSets) -> _Look:
     m = np.ascontiguousarray(m, dtype=np.float64)
-    labels, unsure = views.labels(m, focal, "plausibility"), views.specificity_loss(m, focal)
-    doubt = np.bincount(labels, weights=unsure, minlength=focal.n_clusters).astype(np.float64)
-    most = _largest(unsure, MOST_UNCERTAIN)
-    return _Look(doubt, first + most, unsure[most], labels[most], m[most])
+    labels, loss = views.labels(m, focal, "plausibility"), views.specificity_loss(m, focal)
+    vague = np.bincount(labels, weights=loss, minlength=focal.n_clusters).astype(np.float64)
+    doubt = 1.0 - decisions.margin(m, focal)
+    most = _largest(doubt, MOST_UNCERTAIN)
+    return _Look(vague, first + most, doubt[most], m[most])
 
 
 def _largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
@@ -114,21 +115,23 @@ def _largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     return some[np.argsort(-values[some], kind="stable")[:count]]
 
 
-def _uncertain_rows(looks: Sequence[_Look], focal: FocalSets) -> tuple[UncertainRow, ...]:
+def _uncertain_rows(
+    looks: Sequence[_Look], focal: FocalSets, level: float
+) -> tuple[UncertainRow, ...]:
     """The most uncertain objects first; of two alike, the one with the lower row number."""
-    rows, unsure, labels, mass = (
-        np.concatenate([look[part] for look in looks]) for part in range(1, 5)
-    )
+    rows, doubt, mass = (np.concatenate([look[part] for look in looks]) for part in range(1, 4))
+    decided = decisions.decide(mass, focal, level)
+    still = decisions.named_sets(decided[:, 1:].astype(bool))
     table = []
-    for r in np.lexsort((rows, -unsure))[:MOST_UNCERTAIN]:
-        if unsure[r] >= LEAST_MASS:
+    for r in np.lexsort((rows, -doubt))[:MOST_UNCERTAIN]:
+        if doubt[r] >= LEAST_MASS:
             order = np.argsort(-mass[r], kind="stable")[:MOST_MASSES]
             named = (
                 f"{focal.names[q]} {mass[r, q]:.2f}" for q in order if mass[r, q] >= LEAST_MASS
             )
-            table.append(
-                UncertainRow(int(rows[r]), int(labels[r]) + 1, float(unsure[r]), tuple(named))
-            )
+            word = decisions.DECISIONS[decided[r, 0]]
+            said = word if word == "outlier" else f"{word} {still[r]}"
+            table.append(UncertainRow(int(rows[r]), said, 1.0 - float(doubt[r]), tuple(named)))
     return tuple(table)
 
 
@@ -137,8 +140,8 @@ def in_words(summary: Summary) -> str:
     n, sizes = summary.n_objects, summary.sizes.labels
     words = [
         f"{_count(n, 'object')} in {_count(summary.n_clusters, 'cluster')}. "
-        f"Sure members of one cluster: {_share(summary.n_sure, n)}; between clusters: "
-        f"{_share(summary.n_between, n)}; outliers, which fit no cluster: "
+        f"Sure members of one cluster{_at(summary)}: {_share(summary.n_sure, n)}; "
+        f"between clusters: {_share(summary.n_between, n)}; outliers, which fit no cluster: "
         f"{_share(summary.n_outliers, n)}."
     ]
     if summary.n_clusters > 1:
@@ -152,6 +155,12 @@ def in_words(summary: Summary) -> str:
         "has mass on several clusters or on none) to 1 (nothing is known)."
     )
     return " ".join(words)
+
+
+def _at(summary: Summary) -> str:
+    if summary.level < 1.0:
+        return f" at level {summary.level:.2f}"
+    return " (too many objects are undecided to be sure of any)" if summary.n_clusters > 1 else ""
 
 
 def _count(number: int, noun: str) -> str:

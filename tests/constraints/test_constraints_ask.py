@@ -28,9 +28,9 @@ SMALL = partition(
     (0, 0.9, 0.1, 0),  # 0
     (0, 1, 0, 0),  # 1  the surest of {1}
     (0, 0, 0.8, 0.2),  # 2  the surest of {2}
-    (0, 0.1, 0.3, 0.6),  # 3  uncertain, rather {2}
-    (0, 0.2, 0, 0.8),  # 4  more uncertain, rather {1}
-    (0.9, 0.1, 0, 0),  # 5  an outlier: most uncertain
+    (0, 0.1, 0.4, 0.5),  # 3  uncertain, rather {2}: margin .3
+    (0, 0.25, 0, 0.75),  # 4  more uncertain, rather {1}: margin .25
+    (0.9, 0.1, 0, 0),  # 5  an outlier: most uncertain, margin .2
 )
 
 
@@ -57,12 +57,12 @@ class TestWhatIsAsked:
 
     def test_an_object_halfway_between_two_clusters_is_not_sure(self) -> None:
         p = partition((0, 0.5, 0.5, 0), (0, 0.9, 0, 0.1), (0, 0, 0.7, 0.3), (0, 0.3, 0, 0.7))
-        assert propose_links(p, 1).tolist() == [[3, 1]]
+        assert propose_links(p, 1).tolist() == [[0, 1]]  # though it has no nonspecificity
 
-    def test_objects_without_nonspecificity_are_not_asked_about(self) -> None:
+    def test_objects_of_margin_one_are_not_asked_about(self) -> None:
         hard = CredalPartition.from_labels([0, 0, 1, 1])
         assert propose_links(hard).shape == (0, 2)
-        assert propose_links(SMALL, 100)[:, 0].tolist() == [5, 4, 3, 2]
+        assert propose_links(SMALL, 100)[:, 0].tolist() == [5, 4, 3, 0, 2]
 
     def test_ties_go_to_the_lower_object_or_to_chance(self) -> None:
         p = partition((0, 1, 0, 0), (0, 0, 1, 0), *[(0, 0, 0, 1)] * 20)

@@ -113,8 +113,8 @@ class TestByHand:
         assert str(butterfly.summary()) == (
             "Credal partition of 6 objects into 2 clusters, 4 focal sets\n"
             "\n"
-            "  sure members           4  66.7 %\n"
-            "  between clusters       1  16.7 %\n"
+            "  sure members           2  33.3 %  at level 0.75\n"
+            "  between clusters       3  50.0 %\n"
             "  outliers               1  16.7 %\n"
             "  nonspecificity N*  0.417  0 precise, 1 vacuous\n"
             "\n"
@@ -140,10 +140,13 @@ class TestByHand:
     def test_frame(self, butterfly):
         frame = butterfly.to_frame()
         assert list(frame.columns) == [
-            "label", "set", "outlier", "nonspecificity", "∅", "{1}", "{2}", "Ω",
+            "label", "set", "outlier", "decision", "open", "margin", "nonspecificity",
+            "∅", "{1}", "{2}", "Ω",
         ]  # fmt: skip
         assert frame["set"].tolist() == ["{2}", "{2}", "Ω", "{1}", "{1}", "∅"]
-        np.testing.assert_array_equal(frame.iloc[:, 4:].to_numpy(dtype=float), OBJECTS)
+        assert frame["decision"].tolist() == ["sure", *["between"] * 3, "sure", "outlier"]
+        assert frame["open"].tolist() == ["{2}", "{1,2}", "{1,2}", "{1,2}", "{1}", "∅"]
+        np.testing.assert_array_equal(frame.iloc[:, 7:].to_numpy(dtype=float), OBJECTS)
 
     def test_ties_go_to_the_first(self):
         tie = CredalPartition([[0.25, 0.25, 0.25, 0.25]], FocalSets.full(2))
@@ -228,7 +231,9 @@ class TestLaws:
         assert s.sizes.labels.sum() == len(p)
         np.testing.assert_array_equal(s.sizes.labels, np.bincount(
             p.labels(), minlength=p.n_clusters))  # fmt: skip
-        assert s.n_sure == p.lower().sum()
+        assert s.n_sure == p.decide().sure.sum()
+        assert s.n_between == p.decide().between.sum()
+        assert s.level == p.decide().level == p.level()
         assert s.n_outliers == p.outliers().sum()
         np.testing.assert_allclose(s.nonspecificity, np.mean(p.object_nonspecificity()), **ROUNDING)
         np.testing.assert_allclose(s.mean_mass, p.mass.mean(axis=0, dtype=float), **ROUNDING)

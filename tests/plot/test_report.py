@@ -140,7 +140,9 @@ def test_it_is_fit_for_phones_dark_rooms_and_screen_readers(full, partition):
 
 def test_the_numbers_are_those_of_the_partition(partition, full):
     summary = partition.summary()
-    assert f"Sure members of one cluster: {summary.n_sure} (" in full.text
+    assert summary.level == 1.0
+    assert "(too many objects are undecided to be sure of any): none;" in full.text
+    assert f"between clusters: {summary.n_between} (" in full.text
     assert f"outliers {summary.n_outliers} " in full.text
     assert f"{partition.nonspecificity():.3f}" in full.text
 
@@ -149,9 +151,8 @@ def test_the_most_uncertain_objects_come_first(partition):
     text = render_report(partition)
     section = text[text.index('id="uncertain"') :]
     rows = [int(row) for row in re.findall(r'<tr><th scope="row">(\d+)</th>', section)][:20]
-    size = np.where(partition.focal_sets.cardinality == 0, 3, partition.focal_sets.cardinality)
-    unsure = partition.mass @ np.log2(size)
-    np.testing.assert_array_equal(rows, np.argsort(-unsure, kind="stable")[:20])
+    np.testing.assert_array_equal(rows, np.argsort(partition.margin(), kind="stable")[:20])
+    assert re.search(r"between \{\d(,\d)+\}", section)
     best = int(np.argmax(partition.mass[rows[0]]))
     name, mass = partition.focal_sets.names[best], partition.mass[rows[0], best]
     assert f'<span class="mass">{name} {mass:.2f}' in section
@@ -159,8 +160,8 @@ def test_the_most_uncertain_objects_come_first(partition):
 
 def test_a_partition_alone_is_enough():
     sure = Page(render_report(CredalPartition.from_labels([0, 0, 1])))
-    assert "Sure members of one cluster: all" in sure.text
-    assert "None: no object has mass on the empty set" in sure.text
+    assert "Sure members of one cluster at level 0.73: all" in sure.text
+    assert "None: all mass of every object is on one cluster" in sure.text
     assert "Parameters" not in sure.text
     assert len(sure.all("img")) == 2
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from evdist.belief import FocalSets
-from evdist.partition import CredalPartition, views
+from evdist.partition import CredalPartition, decisions, views
 from evdist.partition.rows import gather_rows
 from evdist.report import render_report
 from evdist.service.jobs.context import Job
@@ -36,7 +36,7 @@ def summarise(job: Job) -> dict[str, Any]:
     with reading(job.folder.path("masses.zarr"), "Remove it and run the job again."):
         metrics = numbers(job)
     replace_bytes(job.folder.path("metrics.json"), json.dumps(metrics, indent=1).encode())
-    write_objects(job.folder.path("objects.parquet"), job.partition)
+    write_objects(job.folder.path("objects.parquet"), job.partition, job.summary.level)
     return {"files": ["metrics.json", "objects.parquet"]}
 
 
@@ -52,6 +52,7 @@ def numbers(job: Job) -> dict[str, Any]:
         "n_sure": found.n_sure,
         "n_between": found.n_between,
         "n_outliers": found.n_outliers,
+        "level": found.level,
         "nonspecificity": float(found.nonspecificity),
         "clusters": [
             {"labelled": int(a), "sure": int(b), "possible": int(c), "expected": float(e)}
@@ -78,46 +79,68 @@ def _fitted(stages: dict[str, Stage]) -> dict[str, Any]:
     return made[0].outputs["fitted"] if made else {}
 
 
-def write_objects(url: str, partition: CredalPartition) -> None:
-    """One row per object: cluster (from 1), whether it is sure or an outlier, plausibilities."""
+def write_objects(url: str, partition: CredalPartition, level: float | None = None) -> None:
+    """One row per object: cluster (from 1), what is decided of it at the level, plausibilities.
+
+    ``level`` is that of the partition's summary, where it is known already.
+    """
+    level = partition.level() if level is None else level
+    names = pa.dictionary(pa.int32(), pa.string())
     schema = pa.schema(
         [("row", pa.int64()), ("cluster", pa.int32()), ("sure", pa.bool_()),
-         ("outlier", pa.bool_()), ("nonspecificity", pa.float32())]
+         ("outlier", pa.bool_()), ("decision", names), ("open", names),
+         ("margin", pa.float32()), ("nonspecificity", pa.float32())]
         + [(f"plausibility_{k + 1}", pa.float32()) for k in range(partition.n_clusters)]
     )  # fmt: skip
     # Of numbers that hardly repeat, dictionaries cost four times the rest of the writing, least
     # and greatest values a quarter of it.
-    few = {"use_dictionary": ["cluster"], "write_statistics": ["row", "cluster"]}
+    few = {
+        "use_dictionary": ["cluster", "decision", "open"],
+        "write_statistics": ["row", "cluster"],
+    }
     with fsspec.open(url, "wb") as file, pq.ParquetWriter(file, schema, **few) as writer:
-        for rows in _tables(partition, schema):
+        for rows in _tables(partition, schema, level):
             writer.write_table(rows)
 
 
-def _tables(partition: CredalPartition, schema: pa.Schema) -> Iterator[pa.Table]:
+def _tables(partition: CredalPartition, schema: pa.Schema, level: float) -> Iterator[pa.Table]:
     """The table of objects, some rows at a time; the next are made while these are written."""
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(_rows, partition, 0, schema)
+        coming = pool.submit(_rows, partition, 0, schema, level)
         for first in range(_ROWS, partition.n_objects, _ROWS):
-            now, coming = coming, pool.submit(_rows, partition, first, schema)
+            now, coming = coming, pool.submit(_rows, partition, first, schema, level)
             yield now.result()
         yield coming.result()
 
 
-def _rows(partition: CredalPartition, first: int, schema: pa.Schema) -> pa.Table:
+def _rows(partition: CredalPartition, first: int, schema: pa.Schema, level: float) -> pa.Table:
     focal = partition.focal_sets
     part = CredalPartition(np.asarray(partition.mass[first : first + _ROWS]), focal)
-    looks = gather_rows(partial(_columns, focal=focal), part.mass)
-    columns = (np.concatenate(parts) for parts in zip(*looks, strict=True))
-    return pa.table([np.arange(first, first + part.n_objects), *columns], schema=schema)
+    looks = gather_rows(partial(_columns, focal=focal, level=level), part.mass)
+    columns = [np.concatenate(parts) for parts in zip(*looks, strict=True)]
+    numbers = np.arange(first, first + part.n_objects)
+    return pa.table(
+        [
+            pa.array(c, f.type)
+            if f.type != schema.field("open").type
+            else pa.array(c).dictionary_encode()
+            for c, f in zip([numbers, *columns], schema, strict=True)
+        ],
+        schema=schema,
+    )
 
 
-def _columns(m: NDArray, first: int, focal: FocalSets) -> list[NDArray]:
+def _columns(m: NDArray, first: int, focal: FocalSets, level: float) -> list[NDArray]:
     """What the table says of a block of objects, but for their numbers."""
-    contour, best = views.contour(m, focal), views.assigned_set(m, focal)
+    contour, decided = views.contour(m, focal), decisions.decide(m, focal, level)
+    code, still = decided[:, 0], decided[:, 1:].astype(bool)
     return [
         (contour.argmax(axis=1) + 1).astype(np.int32),
-        (focal.cardinality == 1)[best],
-        best == 0,
+        code == 0,
+        code == 2,
+        np.array(decisions.DECISIONS)[code],
+        np.array(decisions.named_sets(still)),
+        decisions.margin(m, focal).astype(np.float32),
         views.specificity_loss(m, focal).astype(np.float32),
         *contour.T.astype(np.float32),
     ]

@@ -1,0 +1,199 @@
+"""Sure, between or outlier: the one notion of how far an object's cluster is settled.
+
+An object is an *outlier* when no mass of it is larger than that on the empty set. Of the others,
+with the pignistic probabilities p_k and the best cluster 1, cluster k stays *open at level q* when
+
+    r_k = p_k / (p_1 + p_k) >= 1 - q,
+
+that is, when a bet on k against the best cluster, these two alone, wins with probability 1 - q
+or more. One open cluster: the object is *sure*; more: it is *between* them.
+The empty set drops out of r_k, so normalised and unnormalised masses decide alike.
+
+Symbols
+-------
+m     (b, f) block of masses, column 0 the empty set
+p     (b, c) pignistic probabilities
+r     (b, c) doubt, the share of k in p_1 + p_k: 1/2 for the best cluster itself
+q     level, from 1/2 to 1
+
+Level 1 says that no object is sure. Why pignistic odds, and not the margin p_1 - p_k or the
+plausibilities: they rank errors alike, but of objects made halfway between two of four or ten
+clusters the odds name the two, where the margin leaves all clusters open as soon as it finds them
+(benchmarks/answers_sure.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.partition import views
+
+__all__ = ["DECISIONS", "LEVELS", "Decisions", "auto_level", "check_level", "decide", "doubt"]
+__all__ += ["counts", "margin"]
+
+Floats = NDArray[np.float64]
+
+#: What is decided of an object, by its code.
+DECISIONS = ("sure", "between", "outlier")
+#: Levels that :func:`auto_level` may give, the last of them for "no object is sure".
+LEVELS = tuple(round(0.70 + 0.01 * j, 2) for j in range(31))
+#: An object counts as undecided when two clusters have odds of less than 65 to 35.
+UNDECIDED = 0.35
+#: At level 1 the second best cluster stays open too, and others with at least this share.
+NAMED = 0.05
+
+
+# ---------------------------------------------------------------------- one block
+def doubt(m: NDArray, focal: FocalSets) -> Floats:
+    """r_k = p_k / (p_1 + p_k), 0 where p_k = 0, 1/2 at the best cluster; (b, c)."""
+    p = views.pignistic(m, focal)
+    total = p + p.max(axis=1)[:, None]
+    return np.divide(p, total, out=np.zeros_like(p), where=total > 0)
+
+
+def margin(m: NDArray, focal: FocalSets) -> Floats:
+    """(Pl_(1) - Pl_(2)) / max(1 - m(empty), 1/2), the plausibility margin; (b,).
+
+    The masses are normalised, but never by less than one half: the margin of an object of which
+    more than half the mass is on the empty set shrinks to 0 with what is left. Of the scores that
+    were measured (belief, pignistic probability, both margins and ratios, each normalised and
+    not) this one ranks errors best on average.
+    """
+    pl = np.sort(views.contour(m, focal), axis=1)
+    second = pl[:, -2] if pl.shape[1] > 1 else 0.0
+    return (pl[:, -1] - second) / np.maximum(1.0 - m[:, 0], 0.5)
+
+
+def decide(m: NDArray, focal: FocalSets, level: float) -> NDArray[np.uint8]:
+    """Code of the decision, then whether each cluster is open (none for outliers); (b, 1 + c)."""
+    r = doubt(m, focal)
+    out = views.outliers(m, focal)
+    if level < 1.0:
+        stay = r >= 1.0 - level
+    else:
+        stay = r >= np.minimum(_second(r), NAMED)[:, None]
+    between = stay.sum(axis=1) > 1
+    stay[out] = False
+    return np.column_stack([np.where(out, 2, between), stay]).astype(np.uint8)
+
+
+def counts(m: NDArray, focal: FocalSets, levels: tuple[float, ...]) -> NDArray[np.int64]:
+    """Objects that are no outliers, undecided ones of them, and sure ones at each level.
+
+    (2 + len(levels),); counts of blocks are added, so that one pass finds a level and its counts.
+    """
+    r = doubt(m, focal)[~views.outliers(m, focal)]
+    second = _second(r)
+    # With one cluster there is nothing to be unsure of, not even at level 1.
+    sure = [np.sum(second < 1.0 - q) if q < 1.0 else len(r) * (r.shape[1] == 1) for q in levels]
+    return np.array([len(r), np.sum(second >= UNDECIDED), *sure], dtype=np.int64)
+
+
+def _second(r: Floats) -> Floats:
+    """The second largest of each row, 0 where there is one cluster; (b,)."""
+    return np.partition(r, -2, axis=1)[:, -2] if r.shape[1] > 1 else np.zeros(len(r))
+
+
+# ---------------------------------------------------------------------- the level
+def auto_level(judged: int, undecided: int) -> float:
+    """The default level, from the share a of undecided objects among those that are no outliers.
+
+        q = 1/2 + 1 / (7.2 - 29 a), at least 0.70; 1 (no object is sure) where a > 0.179
+
+    Masses say how near an object is to the border between two clusters, not how many objects of
+    the other cluster are on this side of it. What tells that is how crowded the border is. For
+    two Gaussians the posterior log odds are linear in (p_1 - p_2) / (p_1 + p_2), with a slope
+    that falls with a: about 7.3 for centres 4 standard deviations apart (a = .07), 4.8 for 3
+    (.135), 3.7 for 2.5 (.17). The formula asks for a posterior probability of about .94 at the
+    threshold, which makes about .98 among all that are sure. At 2 standard deviations and less
+    the density has one mode: nothing in the data says that there are two clusters.
+
+    Few objects tell little about a, so 50 more are counted, 5 of them undecided.
+    """
+    a = (undecided + 5.0) / (judged + 50.0)
+    slack = 7.2 - 29.0 * a
+    q = 0.5 + 1.0 / slack if slack > 0 else 1.0
+    found = [level for level in LEVELS if level >= q - 1e-9]
+    return found[0] if found and found[0] < 0.99 else 1.0
+
+
+def check_level(level: float) -> float:
+    """A level as a float, refused where it means nothing."""
+    if not 0.5 <= level <= 1.0:
+        raise ValueError(
+            f"level must lie between 0.5 (any lead is enough) and 1 (no object is sure), got "
+            f"{level}."
+        )
+    return float(level)
+
+
+# ---------------------------------------------------------------------- the answer
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions:
+    """What :meth:`CredalPartition.decide` says of each object; lazy where the masses are.
+
+    Attributes
+    ----------
+    level : float
+        Cluster k stays open when p_k / (p_1 + p_k) >= 1 - level (pignistic probabilities).
+    codes : (n,) array
+        0 sure, 1 between, 2 outlier.
+    open : (n, c) bool array
+        The clusters that stay open: one for a sure object, two or more for one between, none
+        for an outlier.
+    margin : (n,) array
+        Plausibility margin, for ranking objects from unsure (0) to sure (1).
+    """
+
+    level: float
+    codes: Any
+    open: Any
+    margin: Any
+
+    @property
+    def sure(self) -> Any:
+        """Objects with one open cluster; (n,) bool."""
+        return self.codes == 0
+
+    @property
+    def between(self) -> Any:
+        """Objects with two or more open clusters; (n,) bool."""
+        return self.codes == 1
+
+    @property
+    def outlier(self) -> Any:
+        """Objects whose largest mass is on the empty set; (n,) bool."""
+        return self.codes == 2
+
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """ "sure", "between" or "outlier"; (n,), computed."""
+        return np.array(DECISIONS)[np.asarray(self.codes)]
+
+    def open_names(self) -> list[str]:
+        """Open clusters for people, numbered from 1: "{2}", "{1,3}", "∅" for an outlier."""
+        return named_sets(np.asarray(self.open))
+
+    def __len__(self) -> int:
+        return int(self.codes.shape[0])
+
+    def __repr__(self) -> str:
+        if not isinstance(self.codes, np.ndarray):
+            return f"Decisions(level={self.level:g}, {len(self)} objects, not computed)"
+        some = np.bincount(self.codes, minlength=3)
+        words = ", ".join(f"{k:,} {name}" for k, name in zip(some, DECISIONS, strict=True))
+        return f"Decisions(level={self.level:g}: {words})"
+
+
+def named_sets(members: NDArray[np.bool_]) -> list[str]:
+    """Names of sets of clusters, (n, c) bool, as the focal sets are named but without Omega."""
+    packed, which = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
+    sets = np.unpackbits(packed, axis=1, count=members.shape[1])
+    names = ["{" + ",".join(str(k + 1) for k in np.flatnonzero(s)) + "}" for s in sets]
+    names = ["∅" if name == "{}" else name for name in names]
+    return [names[w] for w in which.ravel()]
