@@ -33,10 +33,8 @@ from evdist.stores.encoding import (
     StoreExistsError,
     StoreNotFoundError,
     as_written,
-    check_encoding,
-    check_seal,
-    reading,
     seal,
+    sealed_json,
 )
 from evdist.stores.paths import (
     Url,
@@ -208,12 +206,7 @@ def _model(url: str, estimator: str) -> dict[str, Any]:
             f"{url} has no model.json: it is no model, or half written. Save the model to another "
             "place."
         )
-    with reading(path, _CURE):
-        model = json.loads(content)
-    if not isinstance(model, dict):
-        model = {}
-    check_encoding(path, model, KIND, VERSION)
-    check_seal(path, model, _SEALED, _CURE)
+    model = sealed_json(path, content, KIND, VERSION, _SEALED, _CURE)
     if model["estimator"] != estimator:
         raise StoreError(f"{url} holds a model of {model['estimator']!r}, not of {estimator}.")
     return model

@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from evdist.stores.encoding import (
     COMPRESSOR,
     StoreError,
-    check_encoding,
-    check_seal,
     checked,
     chunk_bounds,
     chunk_of,
@@ -38,6 +36,7 @@ from evdist.stores.encoding import (
     differences,
     reading,
     seal,
+    sealed_json,
 )
 from evdist.stores.paths import (
     Url,
@@ -178,12 +177,7 @@ class Checkpoint:
         content = read_bytes(path)
         if content is None:
             return None
-        with reading(path, _CURE):
-            manifest = json.loads(content)
-        if not isinstance(manifest, dict):
-            manifest = {}
-        check_encoding(path, manifest, KIND, VERSION)
-        check_seal(path, manifest, _SEALED, _CURE)
+        manifest = sealed_json(path, content, KIND, VERSION, _SEALED, _CURE)
         other = differences(manifest["problem"], _as_json(problem))
         if other:
             raise StoreError(

@@ -7,6 +7,7 @@ that was cut off, damaged or edited by hand is told from a whole one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -27,7 +28,7 @@ __all__ += [
     "chunk_of",
     "chunk_rows",
 ]
-__all__ += ["differences", "open_group", "reading", "seal"]
+__all__ += ["differences", "open_group", "reading", "seal", "sealed_json"]
 
 #: Bytes in a chunk before compression: large enough for object storage, small beside the memory.
 CHUNK_BYTES = 1 << 22
@@ -132,6 +133,19 @@ def check_seal(url: str, attributes: Mapping[str, Any], names: tuple[str, ...], 
     sealed = {name: attributes[name] for name in names if name in attributes}
     if len(sealed) < len(names) or attributes.get("seal") != fingerprint(sealed):
         raise StoreError(f"The attributes of {url} were changed after it was written. {cure}")
+
+
+def sealed_json(
+    path: str, content: bytes, kind: str, version: int, names: tuple[str, ...], cure: str
+) -> dict[str, Any]:
+    """What a JSON file says, when it is of this kind and version and as it was sealed."""
+    with reading(path, cure):
+        found = json.loads(content)
+    if not isinstance(found, dict):
+        found = {}
+    check_encoding(path, found, kind, version)
+    check_seal(path, found, names, cure)
+    return found
 
 
 def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
