@@ -59,7 +59,7 @@ def orthonormal_functions(
 
     The differences of coordinates have the inner products of the differences of the objects in
     the kernel's feature space, so that a linear method applied to them is its kernel version
-    (kernel PCA plus the linear method; Yang et al. (2004), of whom NN-EVCLUS takes KFDA).
+    (kernel PCA plus the linear method; Yang et al. (2004), from which NN-EVCLUS takes KFDA).
     """
     K = _matrix(B, B, kernel, gamma)
     values, vectors = eigh(K)

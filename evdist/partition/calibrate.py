@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import beta
 
 __all__ = ["Calibration", "known_rows", "match", "pick_level", "wrong"]
 
@@ -81,6 +79,8 @@ def match(cluster: NDArray, y: NDArray, n_clusters: int) -> NDArray[np.int64]:
     table = np.zeros((n_clusters, int(y.max(initial=-1)) + 1))
     np.add.at(table, (cluster, y), 1)
     found = np.full(n_clusters, -1, dtype=np.int64)
+    from scipy.optimize import linear_sum_assignment  # a second that only calibration pays
+
     clusters, classes = linear_sum_assignment(-table)
     found[clusters] = classes
     return found
@@ -108,5 +108,7 @@ def pick_level(r: Floats, e: Floats, risk: float) -> Calibration:
     k = int(good[-1]) + 1
     edge = 0.5 if k == len(r) else (r[k - 1] + r[k]) / 2
     errors = float(e[:k].sum())
+    from scipy.stats import beta  # two seconds that only calibration pays
+
     bound = 1.0 if errors >= k else float(beta.ppf(0.95, errors + 1.0, k - errors))
     return Calibration(float(min(1.0, max(0.5, 1.0 - edge))), errors / k, bound, len(r), k)

@@ -140,7 +140,7 @@ def render_report(
 
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("evdist.report", "."),
+        loader=PackageLoader(__package__, "."),
         autoescape=True,
         undefined=StrictUndefined,  # a misspelt name in the template is an error, not a gap
         trim_blocks=True,
