@@ -206,12 +206,13 @@ def circles(found: list[Import]) -> list[str]:
 def file_circles(found: list[Import]) -> list[str]:
     """A circle between files, under TYPE_CHECKING and in strings too, if there is one.
 
-    The root package names all others, to load them on first use: it is in no circle.
+    The root package and the registry name all others, to load them on first use: they are in no
+    circle.
     """
     between = {
         imp: (imp.importer, imp.target)
         for imp in found
-        if LAZY not in (imp.importer, imp.target) and imp.importer != imp.target
+        if not {LAZY, REGISTRY} & {imp.importer, imp.target} and imp.importer != imp.target
     }
     return _in_a_circle(between, "of files")
 
