@@ -76,11 +76,11 @@ def match(cluster: NDArray, y: NDArray, n_clusters: int) -> NDArray[np.int64]:
 
     A cluster for which no class is left has -1.
     """
+    from scipy.optimize import linear_sum_assignment  # half a second, for this alone
+
     table = np.zeros((n_clusters, int(y.max(initial=-1)) + 1))
     np.add.at(table, (cluster, y), 1)
     found = np.full(n_clusters, -1, dtype=np.int64)
-    from scipy.optimize import linear_sum_assignment  # a second that only calibration pays
-
     clusters, classes = linear_sum_assignment(-table)
     found[clusters] = classes
     return found
@@ -93,11 +93,13 @@ def wrong(cluster: ArrayLike, y: ArrayLike, n_clusters: int) -> NDArray[np.bool_
 
 
 def pick_level(r: Floats, e: Floats, risk: float) -> Calibration:
-    """The lowest level at which the mean error of the sure objects, r < 1 - level, is `risk`.
+    """The lowest level at which the mean error of the sure objects, r < 1 - level, keeps `risk`.
 
     Levels that no known object parts are not told apart: the level lies midway between the doubt
     of the last object that is sure and that of the next.
     """
+    from scipy.special import betaincinv  # as above
+
     order = np.argsort(r, kind="stable")
     r, e = r[order], e[order]
     share = np.cumsum(e) / np.arange(1, len(e) + 1)
@@ -108,7 +110,5 @@ def pick_level(r: Floats, e: Floats, risk: float) -> Calibration:
     k = int(good[-1]) + 1
     edge = 0.5 if k == len(r) else (r[k - 1] + r[k]) / 2
     errors = float(e[:k].sum())
-    from scipy.stats import beta  # two seconds that only calibration pays
-
-    bound = 1.0 if errors >= k else float(beta.ppf(0.95, errors + 1.0, k - errors))
+    bound = 1.0 if errors >= k else float(betaincinv(errors + 1.0, k - errors, 0.95))
     return Calibration(float(min(1.0, max(0.5, 1.0 - edge))), errors / k, bound, len(r), k)
