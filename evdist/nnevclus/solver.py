@@ -20,8 +20,12 @@ from evdist.belief import FocalSets
 from evdist.data.sources import Source
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import random_dissimilarities
-from evdist.evclus.solver import MIN_TRIAL, TRIAL_PER_CLUSTER
-from evdist.evclus.start import choose_d0, positive_quantile
+from evdist.evclus.start import (
+    MIN_TRIAL,
+    TRIAL_PER_CLUSTER,
+    choose_d0,
+    positive_quantile,
+)
 from evdist.nnevclus.network import Network, layers
 from evdist.nnevclus.rows import Inputs, Known, Weights, one_thread
 
