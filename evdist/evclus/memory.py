@@ -14,7 +14,7 @@ from evdist.data.sources import AttributeSource, PairList, Source
 from evdist.engine import memory
 from evdist.engine.workers import smallest_worker
 from evdist.evclus.sampling import is_narrow
-from evdist.evclus.solver import Settings
+from evdist.evclus.start import Settings
 from evdist.kernels.vector import padded_width
 
 __all__ = ["Need", "check_disk", "check_memory", "most_focal_sets", "projected", "stored"]

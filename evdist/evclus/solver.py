@@ -26,14 +26,9 @@ from evdist.evclus.late import late_rows
 from evdist.evclus.link_table import link_table
 from evdist.evclus.problem import Pairs, Plan, Problem
 from evdist.evclus.rows.protocol import Masses
-from evdist.evclus.sampling import (
-    Layout,
-    colour_pair_list,
-    draw_layout,
-    random_dissimilarities,
-)
+from evdist.evclus.sampling import Layout, colour_pair_list, draw_layout
 from evdist.evclus.sites import Site
-from evdist.evclus.start import choose_d0, fit_landmarks, place, positive_quantile
+from evdist.evclus.start import Settings, find_d0, first_masses, given_d0, given_or_random
 from evdist.stores.fingerprints import fingerprint
 
 __all__ = [
@@ -48,34 +43,8 @@ __all__ = [
     "widen",
 ]
 
-#: Landmarks: enough to know each cluster by dozens of objects, few enough to try many starts.
-MIN_LANDMARKS, LANDMARKS_PER_CLUSTER = 1000, 60
-#: The search for d0 needs fewer.
-MIN_TRIAL, TRIAL_PER_CLUSTER = 500, 30
-#: Landmarks that an object is placed against for the start; the sweeps mend the rest.
-PLACED_AGAINST = 50
-#: Starts tried on the landmarks for each of `n_init`.
-STARTS = 10
 #: Weights of the constraints in the warm-up, k-CEVCLUS section 3.1 (which has the first).
 WARM_UP = (0.05, 0.15)
-#: Where the sweeps over landmarks end at the latest.
-LANDMARK_STOP = Stop(1e-6, 200)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Everything that decides the answer, beside the data."""
-
-    n_clusters: int
-    k: int
-    focal_sets: FocalSets | str
-    d0: float | str
-    init: str | NDArray
-    n_init: int
-    stop: Stop
-    constraint_weight: float
-    pair_neighbours: int
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -127,9 +96,9 @@ def fit_evclus(
                 "Constraints need dissimilarities that can be computed for any pair; a list of "
                 "pairs has its own graph. Pass the attributes or a square matrix."
             )
-        d0 = _d0(data.D, settings)
+        d0 = given_d0(settings.d0, data.D)
         pairs, plan, order = colour_pair_list(data, d0, settings.seed)
-        starts = _given_or_random(data.n, first, settings)
+        starts = given_or_random(data.n, first, settings)
     else:
         # A permutation of many objects takes as long as the start on a device.
         with ThreadPoolExecutor(1) as beside:
@@ -137,9 +106,9 @@ def fit_evclus(
             # What takes a while before the first sweep is told, so that a user sees it work.
             tell = report or (lambda news: None)
             tell(Progress("choose d0", 0, 0))
-            d0, curve = _choose_d0(data, settings, site)
+            d0, curve = find_d0(data, settings, site.starter)
             tell(Progress("first masses", 0, 0))
-            starts, landmarks = _starts(data, first, d0, settings, site)
+            starts, landmarks = first_masses(data, first, d0, settings, site.starter)
             tell(Progress("draw pairs", 0, 0))
             layout = drawn.result()
         order = layout.order
@@ -325,72 +294,3 @@ def widen(mass: NDArray, small: FocalSets, large: FocalSets) -> NDArray[np.float
     wide = np.zeros((len(mass), len(large)), np.float32)
     wide[:, [large.index(s) for s in small]] = mass
     return wide
-
-
-# ---------------------------------------------------------------------- d0 and start
-def _choose_d0(
-    source: Source, settings: Settings, site: Site
-) -> tuple[float, list[tuple[float, float]]]:
-    if not isinstance(settings.d0, str):
-        return float(settings.d0), []
-    if settings.d0 != "auto":
-        return _d0(random_dissimilarities(source, settings.seed), settings), []
-    trial = _some(source.n, max(MIN_TRIAL, TRIAL_PER_CLUSTER * settings.n_clusters), settings.seed)
-    small = source.subset(trial) if len(trial) < source.n else source
-    return choose_d0(
-        small, settings.n_clusters, k=settings.k, seed=settings.seed, rows=site.starter
-    )
-
-
-def _d0(known: NDArray, settings: Settings) -> float:
-    """A number, or a quantile "q0.9" of the dissimilarities; pair lists know no "auto"."""
-    if isinstance(settings.d0, str):
-        q = 0.9 if settings.d0 == "auto" else float(settings.d0[1:])
-        return positive_quantile(known, q)
-    return float(settings.d0)
-
-
-def _some(n: int, count: int, seed: int) -> NDArray[np.uint32]:
-    """A random sample of the objects, all of them when there are not more."""
-    if count >= n:
-        return np.arange(n, dtype=np.uint32)
-    return np.sort(np.random.default_rng([seed, 3, n]).choice(n, count, replace=False)).astype(
-        np.uint32
-    )
-
-
-def _starts(
-    source: Source, focal_sets: FocalSets, d0: float, settings: Settings, site: Site
-) -> tuple[list[Masses], Landmarks]:
-    """Initial masses by object, and the landmarks that will predict new ones."""
-    objects = _some(
-        source.n, max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters), settings.seed
-    )
-    if not isinstance(settings.init, str) or settings.init == "random":
-        f = len(focal_sets)
-        empty = np.zeros((len(objects), f), np.float32)
-        landmarks = Landmarks(source.subset(objects), objects, empty, focal_sets, d0)
-        return _given_or_random(source.n, focal_sets, settings), landmarks
-    landmarks = fit_landmarks(
-        source, objects, focal_sets, d0, k=settings.k, n_starts=STARTS * settings.n_init,
-        init=str(settings.init), stop=_landmark_stop(settings.stop), seed=settings.seed,
-        rows=site.starter,
-    )  # fmt: skip
-    if len(objects) == source.n:
-        return [landmarks.mass], landmarks
-    k = min(settings.k, PLACED_AGAINST)
-    return [place(landmarks, source, k=k, seed=settings.seed, rows=site.starter)], landmarks
-
-
-def _landmark_stop(stop: Stop) -> Stop:
-    """A start need not be settled further than this, however far the fit itself shall go."""
-    return Stop(max(stop.tol, LANDMARK_STOP.tol), min(stop.max_iter, LANDMARK_STOP.max_iter))
-
-
-def _given_or_random(
-    n: int, focal_sets: FocalSets, settings: Settings
-) -> list[NDArray[np.float32]]:
-    if not isinstance(settings.init, str):
-        return [np.asarray(settings.init, dtype=np.float32)]
-    rng = [np.random.default_rng([settings.seed, 5, i]) for i in range(settings.n_init)]
-    return [r.dirichlet(np.ones(len(focal_sets)), n).astype(np.float32) for r in rng]

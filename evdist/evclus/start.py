@@ -1,4 +1,4 @@
-"""Where a fit starts: a few thousand landmarks solved from several starts, then everyone else.
+"""Where a fit starts: a few thousand landmarks solved from several starts, then all others.
 
 A random start of a million objects wastes most of its sweeps on a plateau and gets stuck when
 clusters are many. Landmarks are few enough to try several starts, and several values of d0, and
@@ -33,7 +33,8 @@ from evdist.evclus.sampling import (
 )
 from evdist.kernels.distances import transform
 
-__all__ = ["QUANTILES", "choose_d0", "fit_landmarks", "place", "positive_quantile"]
+__all__ = ["QUANTILES", "Settings", "choose_d0", "find_d0", "first_masses", "fit_landmarks"]
+__all__ += ["given_d0", "given_or_random", "place", "positive_quantile", "some_objects"]
 
 #: d0 = "auto" tries these quantiles of the dissimilarities.
 QUANTILES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -42,6 +43,16 @@ TIE = 0.05
 #: Every start gets this far; the best of them is then run to the end.
 TRIAL_STOP = Stop(tol=1e-4, max_iter=60)
 TRIAL_STARTS = 4
+#: Landmarks: enough to know each cluster by dozens of objects, few enough to try many starts.
+MIN_LANDMARKS, LANDMARKS_PER_CLUSTER = 1000, 60
+#: The search for d0 needs fewer.
+MIN_TRIAL, TRIAL_PER_CLUSTER = 500, 30
+#: Landmarks that an object is placed against for the start; the sweeps mend the rest.
+PLACED_AGAINST = 50
+#: Starts tried on the landmarks for each of `n_init`.
+STARTS = 10
+#: Where the sweeps over landmarks end at the latest.
+LANDMARK_STOP = Stop(1e-6, 200)
 
 
 def random_masses(n: int, f: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -226,3 +237,86 @@ def place(
     draw = np.random.default_rng([seed, 11, L])
     shifts = np.sort(draw.choice(L, min(k, L), replace=False))
     return rows.assign(Placing(landmarks, objects, shifts, spread))
+
+
+# ---------------------------------------------------------------------- the start of a fit
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides the answer, beside the data."""
+
+    n_clusters: int
+    k: int
+    focal_sets: FocalSets | str
+    d0: float | str
+    init: str | NDArray
+    n_init: int
+    stop: Stop
+    constraint_weight: float
+    pair_neighbours: int
+    seed: int
+
+
+def find_d0(
+    source: Source, settings: Settings, rows: Starter
+) -> tuple[float, list[tuple[float, float]]]:
+    """The d0 of a fit, and what "auto" has tried."""
+    if settings.d0 != "auto":
+        known = settings.d0
+        if isinstance(known, str):
+            known = given_d0(known, random_dissimilarities(source, settings.seed))
+        return float(known), []
+    count = max(MIN_TRIAL, TRIAL_PER_CLUSTER * settings.n_clusters)
+    trial = some_objects(source.n, count, settings.seed)
+    small = source.subset(trial) if len(trial) < source.n else source
+    return choose_d0(small, settings.n_clusters, k=settings.k, seed=settings.seed, rows=rows)
+
+
+def given_d0(d0: float | str, known: NDArray) -> float:
+    """A number, or a quantile "q0.9" of the dissimilarities; pair lists know no "auto"."""
+    if not isinstance(d0, str):
+        return float(d0)
+    return positive_quantile(known, 0.9 if d0 == "auto" else float(d0[1:]))
+
+
+def some_objects(n: int, count: int, seed: int) -> NDArray[np.uint32]:
+    """A random sample of the objects, all of them when there are not more."""
+    if count >= n:
+        return np.arange(n, dtype=np.uint32)
+    drawn = np.random.default_rng([seed, 3, n]).choice(n, count, replace=False)
+    return np.sort(drawn).astype(np.uint32)
+
+
+def first_masses(
+    source: Source, focal_sets: FocalSets, d0: float, settings: Settings, rows: Starter
+) -> tuple[list[Masses], Landmarks]:
+    """Initial masses by object, and the landmarks that will predict new ones."""
+    count = max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters)
+    objects = some_objects(source.n, count, settings.seed)
+    if not isinstance(settings.init, str) or settings.init == "random":
+        empty = np.zeros((len(objects), len(focal_sets)), np.float32)
+        landmarks = Landmarks(source.subset(objects), objects, empty, focal_sets, d0)
+        return given_or_random(source.n, focal_sets, settings), landmarks
+    # A start need not be settled further than this, however far the fit itself shall go.
+    stop = Stop(
+        max(settings.stop.tol, LANDMARK_STOP.tol),
+        min(settings.stop.max_iter, LANDMARK_STOP.max_iter),
+    )
+    landmarks = fit_landmarks(
+        source, objects, focal_sets, d0, k=settings.k, n_starts=STARTS * settings.n_init,
+        init=str(settings.init), stop=stop, seed=settings.seed, rows=rows,
+    )  # fmt: skip
+    if len(objects) == source.n:
+        return [landmarks.mass], landmarks
+    k = min(settings.k, PLACED_AGAINST)
+    return [place(landmarks, source, k=k, seed=settings.seed, rows=rows)], landmarks
+
+
+def given_or_random(n: int, focal_sets: FocalSets, settings: Settings) -> list[NDArray[np.float32]]:
+    """Masses by object that the user gave, or one draw for each of `n_init`."""
+    if not isinstance(settings.init, str):
+        return [np.asarray(settings.init, dtype=np.float32)]
+    f = len(focal_sets)
+    return [
+        random_masses(n, f, np.random.default_rng([settings.seed, 5, i]))
+        for i in range(settings.n_init)
+    ]

@@ -21,8 +21,13 @@ from evdist.data.inputs import is_pair_list, load, make_source
 from evdist.data.sources import AttributeSource, PairList, Source
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, random_dissimilarities, sample_pairs
-from evdist.evclus.solver import MIN_TRIAL, TRIAL_PER_CLUSTER
-from evdist.evclus.start import choose_d0, positive_quantile
+from evdist.evclus.start import (
+    MIN_TRIAL,
+    TRIAL_PER_CLUSTER,
+    choose_d0,
+    given_d0,
+    some_objects,
+)
 from evdist.kernels.distances import METRICS
 from evdist.nnevclus.loss import KeptPairs, LossTerms, transformed
 from evdist.nnevclus.network import as_tensor
@@ -84,11 +89,9 @@ def find_d0(
     if not isinstance(d0, str):
         return float(d0), []
     if d0 != "auto":
-        return positive_quantile(random_dissimilarities(source, seed), float(d0[1:])), []
-    count = max(MIN_TRIAL, TRIAL_PER_CLUSTER * n_clusters)
-    if count < source.n:
-        rng = np.random.default_rng([seed, 3, source.n])
-        some = np.sort(rng.choice(source.n, count, replace=False)).astype(np.uint32)
+        return given_d0(d0, random_dissimilarities(source, seed)), []
+    some = some_objects(source.n, max(MIN_TRIAL, TRIAL_PER_CLUSTER * n_clusters), seed)
+    if len(some) < source.n:
         source = source.subset(some)
     k = min(_TRIAL_K, source.n - 1)
     return choose_d0(source, n_clusters, k=k, seed=seed, rows=NumbaRows(n_threads))

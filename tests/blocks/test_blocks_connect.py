@@ -1,4 +1,4 @@
-"""A client of a scheduler: what is left of it where nobody answers."""
+"""A client of a scheduler: what is left of it where no scheduler answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from evdist.engine import connect
 from evdist.engine.connect import connected
 
 
-@pytest.mark.parametrize("backlog", [None, 1], ids=["nobody listens", "accepts and is silent"])
-def test_a_client_that_nobody_answers_leaves_no_thread(monkeypatch, backlog):
+@pytest.mark.parametrize("backlog", [None, 1], ids=["nothing listens", "accepts and is silent"])
+def test_a_client_without_an_answer_leaves_no_thread(monkeypatch, backlog):
     monkeypatch.setattr(connect, "_TIMEOUT", 1.0)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))

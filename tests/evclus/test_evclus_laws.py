@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.evclus.local import _MIN_ROWS_PER_THREAD
+from evdist.evclus.rows.numba import MIN_ROWS_PER_THREAD
 from evdist.kernels.graph import MIN_COLOURS
 
 #: Float32 dissimilarities against float64 ones, squared and averaged.
@@ -106,7 +106,7 @@ def test_equal_weights_change_nothing(X):
 # ---------------------------------------------------------------------- same bits
 def test_the_number_of_threads_changes_no_bit():
     n = 9000
-    assert n >= 2 * _MIN_ROWS_PER_THREAD * MIN_COLOURS  # otherwise nothing would be split
+    assert n >= 2 * MIN_ROWS_PER_THREAD * MIN_COLOURS  # otherwise nothing would be split
     X = make_blobs(n, centers=4, random_state=1)[0]
     first, *others = (
         EVCLUS(4, d0="q0.4", n_dissimilarities=16, random_state=5, n_jobs=jobs).fit(X)

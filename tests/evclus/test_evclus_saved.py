@@ -25,7 +25,7 @@ from zarr.storage import LocalStore
 from evdist import EVCLUS, CredalPartition, FocalSets
 from evdist.data import pieces
 from evdist.data.inputs import row_blocks
-from evdist.evclus import solver
+from evdist.evclus import start
 from evdist.stores import encoding, growth
 from evdist.stores.encoding import StoreError, StoreExistsError, StoreNotFoundError, seal
 from evdist.stores.paths import alone
@@ -39,8 +39,8 @@ X, NEW = POINTS[:250], POINTS[250:]
 def small():
     """Fewer landmarks than objects, and chunks and blocks of a few dozen rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solver, "MIN_LANDMARKS", 90)
-        patch.setattr(solver, "LANDMARKS_PER_CLUSTER", 30)
+        patch.setattr(start, "MIN_LANDMARKS", 90)
+        patch.setattr(start, "LANDMARKS_PER_CLUSTER", 30)
         patch.setattr(encoding, "CHUNK_BYTES", 70 * 4 * 5)
         patch.setattr(pieces, "PIECE_ROWS", 64)
         yield
@@ -127,7 +127,7 @@ def test_parameters_that_json_cannot_write_have_their_defaults(tmp_path):
     same_bits(loaded.predict_mass(NEW), model.predict_mass(NEW))
 
 
-def test_a_model_of_listed_pairs_has_labels_but_places_nobody(tmp_path):
+def test_a_model_of_listed_pairs_has_labels_but_places_no_object(tmp_path):
     i, j = np.triu_indices(30, 1)
     rows = np.column_stack([i, j, cdist(X, X)[i, j]])
     model = fit(rows, metric="pairs")
@@ -346,7 +346,7 @@ def test_an_append_that_is_killed_changes_nothing(grown, folder):
     assert done.returncode == -signal.SIGKILL
     loaded = EVCLUS.load(folder)
     assert loaded.credal_partition_.n_objects == 250
-    assert loaded.append(NEW).credal_partition_ == grown[1]  # nobody holds the lock any more
+    assert loaded.append(NEW).credal_partition_ == grown[1]  # the lock is free again
 
 
 def test_two_cannot_append_at_the_same_time(grown, folder):
@@ -381,7 +381,7 @@ def test_only_fitted_models_are_saved_and_nothing_is_overwritten(folder):
 
 
 def rewrite(folder: Path, change) -> None:
-    """A model.json that somebody edited who knows how to seal it."""
+    """A model.json that was edited and sealed again."""
     found = json.loads((folder / "model.json").read_text())
     del found["seal"]
     change(found)

@@ -7,7 +7,7 @@ import torch
 from gpu.host_kernels import COMPILER, host_modules
 
 import evdist.evclus.estimator as estimator
-from evdist.evclus import solver, start
+from evdist.evclus import start
 from evdist.evclus.rows.cuda import CudaKernels
 
 
@@ -27,9 +27,9 @@ def on_torch(monkeypatch):
         "find_device",
         lambda name, client=None: None if name == "cpu" else torch.device("cpu"),
     )
-    monkeypatch.setattr(solver, "MIN_LANDMARKS", 120)
-    monkeypatch.setattr(solver, "LANDMARKS_PER_CLUSTER", 10)
-    monkeypatch.setattr(solver, "MIN_TRIAL", 60)
-    monkeypatch.setattr(solver, "TRIAL_PER_CLUSTER", 10)
-    monkeypatch.setattr(solver, "STARTS", 4)
+    monkeypatch.setattr(start, "MIN_LANDMARKS", 120)
+    monkeypatch.setattr(start, "LANDMARKS_PER_CLUSTER", 10)
+    monkeypatch.setattr(start, "MIN_TRIAL", 60)
+    monkeypatch.setattr(start, "TRIAL_PER_CLUSTER", 10)
+    monkeypatch.setattr(start, "STARTS", 4)
     monkeypatch.setattr(start, "QUANTILES", (0.1, 0.3, 0.9))

@@ -227,6 +227,6 @@ class TestEstimator:
         with pytest.raises(ValueError, match="memory_limit must be an integer"):
             self.fit(blobs(301, 3)[0], memory_limit=0.5)
 
-    def test_no_pairs_are_written_that_nobody_reads(self, tmp_path):
+    def test_pairs_that_are_never_read_are_not_written(self, tmp_path):
         EVCLUS(3, device="cuda", checkpoint=tmp_path, random_state=0).sample_pairs(blobs(90, 3)[0])
         assert not list(tmp_path.iterdir())

@@ -22,7 +22,7 @@ import evdist.evclus.estimator as estimator
 from evdist import EVCLUS
 from evdist.engine import plan as plan_module
 from evdist.engine.progress import Progress
-from evdist.evclus import solver
+from evdist.evclus import start
 from evdist.evclus.rows import device as device_module
 from evdist.evclus.rows.device import device_here, visible_devices
 
@@ -57,9 +57,9 @@ def on_torch(monkeypatch) -> None:
     """device="cuda" is torch on the CPU; few landmarks, and several pieces in every step."""
     monkeypatch.setattr(estimator, "find_device", lambda name, client=None: CPU)
     monkeypatch.setattr(plan_module, "PIECE_ROWS", 30)
-    monkeypatch.setattr(solver, "MIN_LANDMARKS", 60)
-    monkeypatch.setattr(solver, "LANDMARKS_PER_CLUSTER", 10)
-    monkeypatch.setattr(solver, "STARTS", 2)
+    monkeypatch.setattr(start, "MIN_LANDMARKS", 60)
+    monkeypatch.setattr(start, "LANDMARKS_PER_CLUSTER", 10)
+    monkeypatch.setattr(start, "STARTS", 2)
 
 
 @pytest.fixture(scope="module")

@@ -108,7 +108,7 @@ def test_a_row_without_pairs_stays_as_it_was():
     assert not change.any()
 
 
-def test_a_block_in_which_nobody_has_pairs():
+def test_a_block_in_which_no_row_has_pairs():
     case = make_case(FocalSets.simple(3))
     none = np.zeros(case.n, np.int64)
     block = Block(0, none, none, np.zeros(0, np.uint32), np.zeros(0, np.float32))

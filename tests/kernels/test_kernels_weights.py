@@ -56,7 +56,7 @@ def test_whole_weights_are_repeated_objects():
     assert weighted.objective() == pytest.approx(repeated.objective(), rel=1e-13)
 
 
-def test_an_object_of_weight_zero_pulls_at_nobody():
+def test_an_object_of_weight_zero_pulls_at_no_other():
     case = make_case(FocalSets.simple(4), weighted=True)
     case.weight[5] = 0
     other = case.copy()

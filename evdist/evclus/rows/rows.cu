@@ -116,7 +116,7 @@ __device__ inline void add_pair(
 }
 
 // S and g; `total` sums the weights, `gaps` the absolute residuals. By turns, a pair is loaded
-// while the other is added. Sums are kept in arrays that nobody else sees: in registers.
+// while the other is added. Sums are kept in arrays of one thread: in registers.
 __device__ inline void gram(
     const float* table, const delta_t* delta, i64 stride, const float* weight, float own,
     const float* mass, const int* base, const int* lim, const int* shift, int t, int size, int k,
