@@ -26,7 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
-from evdist.evclus.start import QUANTILES, TIE
+from evdist.evclus.resolution import TIE
+from evdist.evclus.start import QUANTILES
 
 SLACK = 0.03
 SEEDS = range(3)
@@ -68,8 +69,8 @@ def middle(runs: list[Run]) -> Run:
 def chosen(curve: list[tuple[float, float]]) -> float | None:
     if not curve:
         return None
-    least = min(value for _, value in curve)
-    return next(q for q, value in curve if value <= least + TIE)
+    most = max(agreement for _, agreement in curve)
+    return max(q for q, agreement in curve if agreement >= most - TIE)
 
 
 def measure(data: DataSet, jobs: int) -> tuple[list[Run], dict[float, Run]]:

@@ -135,8 +135,9 @@ class EVCLUS(CredalClusterer):
     n_iter_ : int
     converged_ : bool
     d0_ : float
-    d0_curve_ : list of (quantile, criterion)
-        What "auto" tried; empty otherwise.
+    d0_curve_ : list of (quantile, agreement)
+        What "auto" tried: how far the partition of each quantile agrees with the reference, see
+        docs/decisions/d0-auto.md; empty otherwise.
     n_features_in_ : int
 
     Examples

@@ -12,18 +12,27 @@ L   number of landmarks; c, f clusters and focal sets
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evdist.belief import FocalSets, nonspecificity
-from evdist.data.sources import Source
+from evdist.belief import FocalSets
+from evdist.data.sources import MatrixSource, Source
 from evdist.engine.loop import Solution
 from evdist.evclus.irqp import Stop
 from evdist.evclus.landmarks import Landmarks, Placing
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
+from evdist.evclus.resolution import (
+    HANDICAP,
+    POWERS,
+    along,
+    closest,
+    misfit,
+    most_plausible,
+    neighbours,
+)
 from evdist.evclus.rows.protocol import Masses, Starter
 from evdist.evclus.sampling import (
     Layout,
@@ -36,10 +45,13 @@ from evdist.kernels.distances import transform
 __all__ = ["QUANTILES", "Settings", "choose_d0", "find_d0", "first_masses", "fit_landmarks"]
 __all__ += ["given_d0", "given_or_random", "place", "positive_quantile", "some_objects"]
 
-#: d0 = "auto" tries these quantiles of the dissimilarities.
+#: d0 = "auto" tries these quantiles of the dissimilarities, and fewer along the neighbour graph,
+#: where gaps are so large that small ones never win.
 QUANTILES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-#: Criteria this close count as equal.
-TIE = 0.05
+QUANTILES_ALONG = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Ways along the graph are found for so many objects at most: with more clusters than that is
+#: for, they were never chosen.
+MOST_ALONG = 1000
 #: Every start gets this far; the best of them is then run to the end.
 TRIAL_STOP = Stop(tol=1e-4, max_iter=60)
 TRIAL_STARTS = 4
@@ -81,19 +93,6 @@ def seeded_masses(
     mass = np.full((n, len(focal_sets)), 0.3 / len(focal_sets), np.float32)
     mass[everyone, focal_sets.singletons[near.argmin(axis=1)]] += 0.7
     return mass
-
-
-def criterion(mass: NDArray, objective: float, spread: float, focal_sets: FocalSets) -> float:
-    """N* + J / var(delta): nonspecificity plus the share of delta that is not explained.
-
-    `spread` is the variance of delta.
-
-    Too small a d0 makes everyone an outlier (N* near one), too large a one explains nothing when
-    clusters are many. Each term alone fails on some data.
-    """
-    bits = np.log2(max(focal_sets.n_clusters, 2))
-    n_star = float(nonspecificity(mass.astype(float), focal_sets).mean() / bits)
-    return n_star + (objective / spread if spread > 0 else 0.0)
 
 
 def draw_starts(
@@ -150,29 +149,79 @@ def _best(found: Sequence[Solution]) -> int:
 def choose_d0(
     source: Source, n_clusters: int, *, k: int, seed: int, rows: Starter
 ) -> tuple[float, list[tuple[float, float]]]:
-    """The smallest quantile of the dissimilarities whose criterion is all but the best.
+    """The quantile of the dissimilarities whose partition agrees most with the reference.
 
-    Where the criterion is flat a smaller d0 tells more clusters apart, so within TIE of the
-    minimum the smaller quantile wins. Returns d0 and the curve of (quantile, criterion).
+    `evdist.evclus.resolution` says what the reference is and why. Returns d0 and the curve of
+    (quantile, agreement with the reference).
     """
     focal_sets = FocalSets.simple(n_clusters)
-    trial = _Trial.of(source, k, seed)
-    starts = draw_starts(source, focal_sets, TRIAL_STARTS, seed, "auto")
-    known = random_dissimilarities(source, seed)
-    tried = [positive_quantile(known, q) for q in QUANTILES]
-    problems = [trial.problem(d0, focal_sets) for d0 in tried]
-    found = trial.solve(
-        rows, [p for p in problems for _ in starts], starts * len(problems), TRIAL_STOP
-    )
-    curve = []
-    for i, (q, problem) in enumerate(zip(QUANTILES, problems, strict=True)):
-        some = found[i * len(starts) : (i + 1) * len(starts)]
-        best = some[_best(some)]
-        value = criterion(best.value, best.objective, trial.spread(problem), focal_sets)
-        curve.append((q, value))
-    least = min(value for _, value in curve)
-    chosen = next(i for i, (_, value) in enumerate(curve) if value <= least + TIE)
-    return tried[chosen], curve
+    D = _all_dissimilarities(source)
+    graph = neighbours(D)
+    own = _Tried.of(source, QUANTILES, focal_sets, k, seed)
+    tried = [own]
+    if source.n <= MOST_ALONG:
+        paths = (MatrixSource.of(along(D, graph, p)) for p in POWERS)
+        tried += [_Tried.of(path, QUANTILES_ALONG, focal_sets, k, seed) for path in paths]
+    found = own.trial.solve(
+        rows, [p for one in tried for p in one.problems_from_starts],
+        [start for one in tried for start in one.starts * len(one.problems)], TRIAL_STOP,
+    )  # fmt: skip
+    labels, misfits = [], []
+    for one in tried:
+        mine, found = found[: one.count], found[one.count :]
+        handicap = 0.0 if one is own else HANDICAP
+        for mass, objective, spread in one.best(mine):
+            labels.append(most_plausible(mass, focal_sets))
+            misfits.append(handicap + misfit(mass, objective, spread, focal_sets, graph))
+    reference = labels[int(np.argmin(misfits))]
+    chosen, agreement = closest(labels[: len(QUANTILES)], reference)
+    return own.d0[chosen], list(zip(QUANTILES, agreement, strict=True))
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """One kind of dissimilarities of the objects of a trial, with the d0 and starts to try."""
+
+    trial: _Trial
+    d0: list[float]
+    problems: list[Problem]
+    starts: list[NDArray[np.float32]]
+
+    @classmethod
+    def of(
+        cls, source: Source, quantiles: Sequence[float], focal_sets: FocalSets, k: int, seed: int
+    ) -> _Tried:
+        trial = _Trial.of(source, k, seed)
+        known = random_dissimilarities(source, seed)
+        d0 = [positive_quantile(known, q) for q in quantiles]
+        problems = [trial.problem(value, focal_sets) for value in d0]
+        return cls(trial, d0, problems, draw_starts(source, focal_sets, TRIAL_STARTS, seed, "auto"))
+
+    @property
+    def count(self) -> int:
+        return len(self.problems) * len(self.starts)
+
+    @property
+    def problems_from_starts(self) -> list[Problem]:
+        """Each problem once for every start."""
+        return [problem for problem in self.problems for _ in self.starts]
+
+    def best(self, found: Sequence[Solution]) -> Iterator[tuple[NDArray, float, float]]:
+        """Masses by object, objective and spread of delta of each problem's best start."""
+        for i, problem in enumerate(self.problems):
+            some = found[i * len(self.starts) : (i + 1) * len(self.starts)]
+            best = some[_best(some)]
+            mass = np.empty_like(best.value)
+            mass[self.trial.layout.order] = best.value
+            yield mass, best.objective, self.trial.spread(problem)
+
+
+def _all_dissimilarities(source: Source) -> NDArray[np.float64]:
+    """(m, m), with zeros on the diagonal; symmetric to the last bit."""
+    everyone = np.arange(source.n, dtype=np.uint32)
+    D = source.distances(everyone, np.tile(everyone, (source.n, 1))).astype(float)
+    np.fill_diagonal(D, 0.0)
+    return np.maximum(D, D.T)
 
 
 def positive_quantile(D: NDArray, q: float) -> float:

@@ -45,8 +45,9 @@ __all__ = ["GeodesicMap"]
 class GeodesicMap(RowTransformer):
     """Coordinates whose Chebyshev distance follows the shape of the data.
 
-    For clusters of any shape: ``EVCLUS(c, metric="chebyshev")`` on these coordinates, or, in one
-    step, ``EVCLUS(c, metric="geodesic")``.
+    For clusters of any shape, ``make_pipeline(GeodesicMap(), EVCLUS(c, metric="chebyshev"))``:
+    rings, spirals and bands that no Euclidean distance tells apart. Clusters that overlap it
+    joins more easily than Euclidean distances do; there take a smaller `power`, or none of this.
 
     Parameters
     ----------

@@ -133,7 +133,8 @@ class NNEVCLUS(CredalClusterer):
     n_iter_ : int
     converged_ : bool
     d0_ : float
-    d0_curve_ : list of (quantile, criterion)
+    d0_curve_ : list of (quantile, agreement)
+        As in EVCLUS.
     centres_ : (c,) int array
         The objects that `centres` gave; not there without.
     network_ : torch.nn.Module

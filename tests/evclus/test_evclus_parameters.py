@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.evclus.start import QUANTILES, TIE
+from evdist.evclus.resolution import TIE
+from evdist.evclus.start import QUANTILES
 
 N = 90
 
@@ -205,10 +206,10 @@ def test_d0_as_a_quantile_is_that_of_the_dissimilarities(X):
 
 def test_d0_auto_shows_what_it_tried(X, y):
     model = fit(X, d0="auto")
-    quantiles, criteria = np.array(model.d0_curve_).T
+    quantiles, agreement = np.array(model.d0_curve_).T
     assert tuple(quantiles) == QUANTILES
-    # The smallest quantile that is all but the best.
-    chosen = quantiles[np.argmax(criteria <= criteria.min() + TIE)]
+    # The largest quantile that agrees with the reference all but as well as the best.
+    chosen = quantiles[agreement >= agreement.max() - TIE][-1]
     np.testing.assert_allclose(model.d0_, fit(X, d0=f"q{chosen}").d0_)
     assert adjusted_rand_score(y, model.labels_) == 1
 

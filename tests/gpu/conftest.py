@@ -33,3 +33,4 @@ def on_torch(monkeypatch):
     monkeypatch.setattr(start, "TRIAL_PER_CLUSTER", 10)
     monkeypatch.setattr(start, "STARTS", 4)
     monkeypatch.setattr(start, "QUANTILES", (0.1, 0.3, 0.9))
+    monkeypatch.setattr(start, "QUANTILES_ALONG", (0.9,))

@@ -1,0 +1,109 @@
+"""Which d0 tells the clusters apart: judged on a few hundred objects, without labels.
+
+A small d0 makes near objects conflict and everyone an outlier; a large one joins what is apart.
+Where clusters are round and equal, the stress itself says which d0 is right. Where they are long,
+curved or of unequal density it does not: Euclidean distances within such a cluster exceed those to
+the next one. The way along the data does not have that fault. So three sets of dissimilarities of
+the same objects are clustered, for every d0 that is tried: those given, and two sums along the
+neighbour graph, of the steps to the powers 2 and 4 (`along`). The partition that explains its own
+dissimilarities best, and cuts the neighbour graph least, is the reference; and d0 is the one whose
+partition, in the dissimilarities given, agrees with the reference most. What was measured stands in
+docs/decisions/d0-auto.md.
+
+Symbols
+-------
+D       (m, m) dissimilarities of all m objects of the trial
+G       (m, m) neighbour graph: 1 where one of two objects is among the other's K nearest
+p       power of a step along the graph; Groisman, Jonckheere, Sapienza (2022), Fermat distance
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+from sklearn.metrics import adjusted_rand_score
+
+from evdist.belief import FocalSets, contour, nonspecificity
+
+__all__ = ["HANDICAP", "POWERS", "along", "closest", "misfit", "most_plausible", "neighbours"]
+
+#: K, neighbours of an object in the graph.
+NEIGHBOURS = 10
+#: Powers of the steps along the graph that are tried beside the dissimilarities themselves.
+POWERS = (2.0, 4.0)
+#: Partitions that agree with the reference this much less than the best count as equal.
+TIE = 0.01
+#: By so much a partition along the graph must fit better than one in the dissimilarities given.
+HANDICAP = 0.03
+
+
+def neighbours(D: NDArray, K: int = NEIGHBOURS) -> sparse.csr_array:
+    """G: who is among the K nearest of whom, either way; (m, m) of ones."""
+    m = len(D)
+    K = min(K, m - 1)
+    apart = D + np.diag(np.full(m, np.inf))
+    near = np.argpartition(apart, K - 1, axis=1)[:, :K]
+    rows = np.repeat(np.arange(m), K)
+    graph = sparse.csr_array((np.ones(m * K), (rows, near.ravel())), shape=(m, m))
+    return graph.maximum(graph.T.tocsr())
+
+
+def along(D: NDArray, graph: sparse.csr_array, p: float) -> NDArray[np.float64]:
+    """The least sum of step^p over paths in the graph, to the power 1 / p: (m, m).
+
+    The least spanning tree joins the parts of the graph: a gap counts as one long step.
+    """
+    # In units of a typical step, so that powers neither overflow nor vanish; copies stay apart by
+    # next to nothing, since a sparse matrix takes zero for no edge.
+    known = D[D > 0]
+    unit = float(np.median(known)) if known.size else 1.0
+    steps = np.maximum(D / unit, 1e-9).astype(float)
+    tree = sparse.csr_array(minimum_spanning_tree(sparse.csr_array(steps)))
+    edges = (graph + tree + tree.T).tocoo()
+    length = steps[edges.row, edges.col] ** p
+    paths = sparse.csr_array((length, (edges.row, edges.col)), shape=D.shape)
+    return unit * shortest_path(paths, method="D", directed=False) ** (1.0 / p)
+
+
+def modularity(labels: NDArray, graph: sparse.csr_array) -> float:
+    """Share of the graph's edges within clusters, less that of random edges; Newman (2004)."""
+    edges = graph.tocoo()
+    within = float((labels[edges.row] == labels[edges.col]).mean())
+    ends = np.bincount(labels, weights=np.asarray(graph.sum(axis=1)).ravel()) / graph.nnz
+    return within - float((ends**2).sum())
+
+
+def misfit(
+    mass: NDArray,
+    objective: float,
+    spread: float,
+    focal_sets: FocalSets,
+    graph: sparse.csr_array,
+) -> float:
+    """N* + J / var(delta) - Q: what masses leave open, leave unexplained, and cut; least is best.
+
+    `mass` (m, f) by object; `spread` is var(delta) over the kept pairs.
+    """
+    bits = np.log2(max(focal_sets.n_clusters, 2))
+    n_star = float(nonspecificity(mass.astype(float), focal_sets).mean() / bits)
+    unexplained = objective / spread if spread > 0 else 0.0
+    return n_star + unexplained - modularity(most_plausible(mass, focal_sets), graph)
+
+
+def most_plausible(mass: NDArray, focal_sets: FocalSets) -> NDArray[np.int64]:
+    """The cluster of greatest plausibility of each object, (m,)."""
+    return contour(mass.astype(float), focal_sets).argmax(axis=1)
+
+
+def closest(partitions: Sequence[NDArray], reference: NDArray) -> tuple[int, list[float]]:
+    """Which partition agrees most with the reference, and by how much each does.
+
+    Of those within TIE of the best the last, that of the largest d0: it gives least mass to the
+    empty set, and leaves open what lies between clusters.
+    """
+    agreement = [float(adjusted_rand_score(reference, labels)) for labels in partitions]
+    return max(i for i, a in enumerate(agreement) if a >= max(agreement) - TIE), agreement

@@ -1,0 +1,109 @@
+"""Ways along the neighbour graph, and the choice of d0 that they help to make."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import cdist
+from sklearn.datasets import make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from evdist import EVCLUS
+from evdist.belief import FocalSets
+from evdist.evclus.resolution import along, closest, misfit, modularity, neighbours
+
+SETS = FocalSets.simple(3)
+
+
+def objects(seed, n=40):
+    return np.random.default_rng(seed).normal(size=(n, 2))
+
+
+@given(st.integers(0, 10_000), st.integers(3, 40))
+def test_the_graph_is_symmetric_and_joins_each_with_its_nearest(seed, n):
+    D = cdist(X := objects(seed, n), X)
+    graph = neighbours(D, 3).toarray()
+    np.testing.assert_array_equal(graph, graph.T)
+    assert not graph.diagonal().any()
+    nearest = (D + np.diag(np.full(n, np.inf))).argmin(axis=1)
+    assert graph[np.arange(n), nearest].all()
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1.0, 2.0, 4.0]))
+def test_ways_along_are_symmetric_and_obey_the_triangle_of_their_powers(seed, p):
+    D = cdist(X := objects(seed), X)
+    W = along(D, neighbours(D), p) ** p
+    np.testing.assert_allclose(W, W.T, rtol=1e-9)
+    assert (W <= (W[:, :, None] + W[None]).min(axis=1) * (1 + 1e-9)).all()
+
+
+@given(st.integers(0, 10_000))
+def test_a_way_of_length_is_not_shorter_than_the_straight_one(seed):
+    D = cdist(X := objects(seed), X)
+    assert (along(D, neighbours(D), 1.0) >= D * (1 - 1e-6)).all()
+
+
+@given(st.integers(0, 10_000))
+def test_a_high_power_is_the_longest_step_that_cannot_be_avoided(seed):
+    """As in single linkage: the longest edge on the way through the least spanning tree."""
+    D = cdist(X := objects(seed, 25), X)
+    tree = minimum_spanning_tree(D).toarray()
+    longest = np.where(tree + tree.T > 0, tree + tree.T, np.inf)
+    np.fill_diagonal(longest, 0)
+    for k in range(len(D)):
+        longest = np.minimum(longest, np.maximum(longest[:, [k]], longest[[k]]))
+    np.testing.assert_allclose(along(D, neighbours(D), 60.0), longest, rtol=0.08, atol=1e-8)
+
+
+def test_copies_are_no_distance_apart():
+    X = np.repeat(objects(0, 5), 4, axis=0)
+    W = along(D := cdist(X, X), neighbours(D, 3), 2.0)
+    assert np.isfinite(W).all()
+    assert W[D == 0].max() < 1e-6
+
+
+def test_modularity_of_two_separate_parts_is_a_half():
+    D = cdist(X := np.concatenate([objects(0, 20), objects(1, 20) + 100]), X)
+    two = np.repeat([0, 1], 20)
+    graph = neighbours(D, 4)
+    edges = np.asarray(graph.sum(axis=1)).ravel()
+    ends = np.bincount(two, weights=edges) / edges.sum()
+    assert modularity(two, graph) == pytest.approx(1 - (ends**2).sum())
+    assert modularity(np.zeros(40, int), graph) == pytest.approx(0)
+
+
+def test_misfit_adds_what_is_open_and_unexplained_and_takes_off_the_modularity():
+    graph = neighbours(cdist(X := objects(0, 4), X), 1)
+    sure = np.eye(5, dtype=np.float32)[[1, 1, 1, 1]]
+    unknown = np.eye(5, dtype=np.float32)[[4, 0, 4, 0]]
+    assert misfit(sure, 0.0, 0.25, SETS, graph) == pytest.approx(0)
+    assert misfit(sure, 0.05, 0.25, SETS, graph) == pytest.approx(0.2)
+    assert misfit(unknown, 0.05, 0.25, SETS, graph) == pytest.approx(1.2)
+    assert misfit(sure, 0.0, 0.0, SETS, graph) == pytest.approx(0)
+
+
+def test_of_partitions_that_agree_alike_the_last_is_taken():
+    reference = np.repeat([0, 1], 10)
+    other = np.tile([0, 1], 10)
+    chosen, agreement = closest([other, reference, 1 - reference, other], reference)
+    assert chosen == 2
+    assert agreement[1:3] == [1, 1]
+
+
+def test_defaults_find_bent_clusters():
+    """Stress and nonspecificity alone would choose a d0 that cuts both moons in half."""
+    X, y = make_moons(300, noise=0.04, random_state=0)
+    assert adjusted_rand_score(y, EVCLUS(2, random_state=0).fit(X).labels_) > 0.95
+
+
+def test_objects_between_overlapping_clusters_stay_between():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 2)) + 2.5 * y[:, None] * [1, 0]
+    model = EVCLUS(2, random_state=0).fit(X)
+    counts = model.credal_partition_.summary()
+    assert counts.n_between > 40
+    assert counts.n_outliers < 60
