@@ -10,7 +10,7 @@ unexport PYTHONHOME
 
 # Two processes of tests; tests/conftest.py says which tests go together. JOBS=0 for one process.
 JOBS ?= 2
-XDIST = -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast coverage lint format bench clean
