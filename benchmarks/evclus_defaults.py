@@ -70,7 +70,8 @@ def chosen(curve: list[tuple[float, float]]) -> float | None:
     if not curve:
         return None
     most = max(agreement for _, agreement in curve)
-    return max(q for q, agreement in curve if agreement >= most - TIE)
+    equal = [q for q, agreement in curve if agreement >= most - TIE]
+    return equal[-2] if len(equal) > 2 else equal[-1]
 
 
 def measure(data: DataSet, jobs: int) -> tuple[list[Run], dict[float, Run]]:

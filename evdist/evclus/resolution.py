@@ -29,7 +29,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist.belief import FocalSets, contour, nonspecificity
 
-__all__ = ["HANDICAP", "POWERS", "along", "closest", "misfit", "most_plausible", "neighbours"]
+__all__ = ["POWERS", "along", "closest", "misfit", "most_plausible", "neighbours", "reference"]
 
 #: K, neighbours of an object in the graph.
 NEIGHBOURS = 10
@@ -37,8 +37,12 @@ NEIGHBOURS = 10
 POWERS = (2.0, 4.0)
 #: Partitions that agree with the reference this much less than the best count as equal.
 TIE = 0.01
+#: Misfits this close count as equal.
+MISFIT_TIE = 0.02
 #: By so much a partition along the graph must fit better than one in the dissimilarities given.
-HANDICAP = 0.03
+HANDICAP = 0.02
+#: Objects of the smallest cluster, as a share of the mean, below which a cluster counts as unused.
+UNUSED = 0.05
 
 
 def neighbours(D: NDArray, K: int = NEIGHBOURS) -> sparse.csr_array:
@@ -86,12 +90,16 @@ def misfit(
 ) -> float:
     """N* + J / var(delta) - Q: what masses leave open, leave unexplained, and cut; least is best.
 
-    `mass` (m, f) by object; `spread` is var(delta) over the kept pairs.
+    `mass` (m, f) by object; `spread` is var(delta) over the kept pairs. One more where a cluster is
+    unused: ways along the graph join clusters that touch, and explain the rest all the better.
     """
+    labels = most_plausible(mass, focal_sets)
+    c = focal_sets.n_clusters
+    unused = np.bincount(labels, minlength=c).min() <= UNUSED * len(labels) / c
     bits = np.log2(max(focal_sets.n_clusters, 2))
     n_star = float(nonspecificity(mass.astype(float), focal_sets).mean() / bits)
     unexplained = objective / spread if spread > 0 else 0.0
-    return n_star + unexplained - modularity(most_plausible(mass, focal_sets), graph)
+    return n_star + unexplained - modularity(labels, graph) + float(unused)
 
 
 def most_plausible(mass: NDArray, focal_sets: FocalSets) -> NDArray[np.int64]:
@@ -99,11 +107,26 @@ def most_plausible(mass: NDArray, focal_sets: FocalSets) -> NDArray[np.int64]:
     return contour(mass.astype(float), focal_sets).argmax(axis=1)
 
 
-def closest(partitions: Sequence[NDArray], reference: NDArray) -> tuple[int, list[float]]:
-    """Which partition agrees most with the reference, and by how much each does.
+def reference(own: Sequence[float], others: Sequence[float]) -> int:
+    """Which partition is the reference, from the misfits of all.
 
-    Of those within TIE of the best the last, that of the largest d0: it gives least mass to the
-    empty set, and leaves open what lies between clusters.
+    `own` are those in the dissimilarities given, by rising d0; `others` those along the graph,
+    counted on from there. Among own ones of equal misfit the smallest d0 wins, which tells most
+    clusters apart.
     """
-    agreement = [float(adjusted_rand_score(reference, labels)) for labels in partitions]
-    return max(i for i, a in enumerate(agreement) if a >= max(agreement) - TIE), agreement
+    least = min(own)
+    if others and min(others) < least - HANDICAP:
+        return len(own) + int(np.argmin(others))
+    return next(i for i, value in enumerate(own) if value <= least + MISFIT_TIE)
+
+
+def closest(partitions: Sequence[NDArray], known: NDArray) -> tuple[int, list[float]]:
+    """Which partition, by rising d0, agrees most with the reference `known`; how far each does.
+
+    Of those within TIE of the best the last but one, or the last of two. A large d0 gives least
+    mass to the empty set and leaves open what lies between clusters; but with the very last the
+    next larger d0, which joins clusters, is near.
+    """
+    agreement = [float(adjusted_rand_score(known, labels)) for labels in partitions]
+    equal = [i for i, a in enumerate(agreement) if a >= max(agreement) - TIE]
+    return equal[-2] if len(equal) > 2 else equal[-1], agreement

@@ -25,13 +25,13 @@ from evdist.evclus.irqp import Stop
 from evdist.evclus.landmarks import Landmarks, Placing
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.resolution import (
-    HANDICAP,
     POWERS,
     along,
     closest,
     misfit,
     most_plausible,
     neighbours,
+    reference,
 )
 from evdist.evclus.rows.protocol import Masses, Starter
 from evdist.evclus.sampling import (
@@ -169,12 +169,12 @@ def choose_d0(
     labels, misfits = [], []
     for one in tried:
         mine, found = found[: one.count], found[one.count :]
-        handicap = 0.0 if one is own else HANDICAP
         for mass, objective, spread in one.best(mine):
             labels.append(most_plausible(mass, focal_sets))
-            misfits.append(handicap + misfit(mass, objective, spread, focal_sets, graph))
-    reference = labels[int(np.argmin(misfits))]
-    chosen, agreement = closest(labels[: len(QUANTILES)], reference)
+            misfits.append(misfit(mass, objective, spread, focal_sets, graph))
+    own_count = len(QUANTILES)
+    known = labels[reference(misfits[:own_count], misfits[own_count:])]
+    chosen, agreement = closest(labels[:own_count], known)
     return own.d0[chosen], list(zip(QUANTILES, agreement, strict=True))
 
 

@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
 from evdist.belief import FocalSets
-from evdist.evclus.resolution import along, closest, misfit, modularity, neighbours
+from evdist.evclus.resolution import along, closest, misfit, modularity, neighbours, reference
 
 SETS = FocalSets.simple(3)
 
@@ -76,21 +76,39 @@ def test_modularity_of_two_separate_parts_is_a_half():
 
 
 def test_misfit_adds_what_is_open_and_unexplained_and_takes_off_the_modularity():
-    graph = neighbours(cdist(X := objects(0, 4), X), 1)
-    sure = np.eye(5, dtype=np.float32)[[1, 1, 1, 1]]
-    unknown = np.eye(5, dtype=np.float32)[[4, 0, 4, 0]]
-    assert misfit(sure, 0.0, 0.25, SETS, graph) == pytest.approx(0)
-    assert misfit(sure, 0.05, 0.25, SETS, graph) == pytest.approx(0.2)
-    assert misfit(unknown, 0.05, 0.25, SETS, graph) == pytest.approx(1.2)
-    assert misfit(sure, 0.0, 0.0, SETS, graph) == pytest.approx(0)
+    graph = neighbours(cdist(X := objects(0, 6), X), 2)
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    sure = np.eye(5, dtype=np.float32)[1 + labels]
+    Q = modularity(labels, graph)
+    assert misfit(sure, 0.0, 0.25, SETS, graph) == pytest.approx(-Q)
+    assert misfit(sure, 0.05, 0.25, SETS, graph) == pytest.approx(0.2 - Q)
+    assert misfit(0.5 * sure + 0.5 * np.eye(5)[0], 0.05, 0.25, SETS, graph) == pytest.approx(
+        0.7 - Q
+    )
+    assert misfit(sure, 0.0, 0.0, SETS, graph) == pytest.approx(-Q)
 
 
-def test_of_partitions_that_agree_alike_the_last_is_taken():
-    reference = np.repeat([0, 1], 10)
+def test_a_cluster_that_is_not_used_costs_one():
+    graph = neighbours(cdist(X := objects(0, 6), X), 2)
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    sure = np.eye(5, dtype=np.float32)[1 + labels]
+    assert misfit(sure, 0.0, 0.25, SETS, graph) == pytest.approx(1 - modularity(labels, graph))
+
+
+def test_of_partitions_that_agree_alike_one_of_the_last_is_taken():
+    known = np.repeat([0, 1], 10)
     other = np.tile([0, 1], 10)
-    chosen, agreement = closest([other, reference, 1 - reference, other], reference)
+    chosen, agreement = closest([other, known, 1 - known, other], known)
     assert chosen == 2
     assert agreement[1:3] == [1, 1]
+    assert closest([known, known, known, other], known)[0] == 1
+
+
+def test_the_reference_is_the_least_misfit_with_a_handicap_for_ways_along_the_graph():
+    assert reference([0.5, 0.3, 0.2, 0.4], []) == 2
+    assert reference([0.5, 0.21, 0.2, 0.4], []) == 1
+    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.19]) == 2
+    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.17]) == 5
 
 
 def test_defaults_find_bent_clusters():
