@@ -60,7 +60,7 @@ class ClusterExecutor:
     """
 
     def __init__(
-        self, client: Client, problem: SharedProblem, mass: NDArray, restore_every: int = 5
+        self, client: Client, problem: SharedProblem, mass: NDArray[Any], restore_every: int = 5
     ):
         self.problem: Any = problem
         self._client = client
@@ -83,10 +83,10 @@ class ClusterExecutor:
         self._owners = dict(zip(workers, pieces, strict=True))
         self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
         self._number = 0
-        self._patches: list[Future] = []
-        self._last: dict[str, Future] = {}
+        self._patches: list[Future[Any]] = []
+        self._last: dict[str, Future[Any]] = {}
         #: Sums of the next sweep, where it was begun before it was asked for.
-        self._ahead: list[Future] = []
+        self._ahead: list[Future[Any]] = []
         problem, mass = self._client.scatter(
             [self.problem, self._point], broadcast=True, hash=False
         )
@@ -119,13 +119,13 @@ class ClusterExecutor:
     def _workers(self) -> dict[str, int]:
         return dict(sorted(wait_for_workers(self._client).items()))
 
-    def _submit(self, task: Any, *args: Any, worker: str) -> Future:
+    def _submit(self, task: Any, *args: Any, worker: str) -> Future[Any]:
         return self._client.submit(
             task, *args, workers=[worker], allow_other_workers=False, pure=False,
             key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
         )  # fmt: skip
 
-    def _results(self, jobs: list[Future]) -> list | None:
+    def _results(self, jobs: list[Future[Any]]) -> list[Any] | None:
         """What all jobs return; None when a worker was lost or its state was out of step."""
         dask = library()
         # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
@@ -160,7 +160,7 @@ class ClusterExecutor:
         until_done(attempt, "Workers are lost faster than sweeps can be done again.")
 
     # -- the sweeps
-    def _begin(self, skip_below: SkipBelow) -> list[Future]:
+    def _begin(self, skip_below: SkipBelow) -> list[Future[Any]]:
         """Queue the steps of a sweep; what tells its sums when they are done."""
         for step in range(len(self.problem.plan.steps)):
             patches = self._patches
@@ -184,7 +184,7 @@ class ClusterExecutor:
         self._since.append(skip_below)
         return tasks.total_change(m for part in found for m in part)
 
-    def _joined(self, patches: list[Future]) -> list[Future]:
+    def _joined(self, patches: list[Future[Any]]) -> list[Future[Any]]:
         """At most _FAN_IN dependencies for the next step, whatever the number of workers."""
         while len(patches) > _FAN_IN:
             groups = [patches[i : i + _FAN_IN] for i in range(0, len(patches), _FAN_IN)]

@@ -85,7 +85,7 @@ def _work(
     while dist.is_initialized() and time.monotonic() < until:
         time.sleep(0.05)
     meeting = datetime.timedelta(seconds=MEETING)
-    store = dist.TCPStore(
+    store = dist.TCPStore(  # type: ignore[attr-defined]
         host, port, group.world, is_master=group.rank == 0, timeout=meeting, wait_for_workers=False
     )
     # Nothing can call back a rank that waits for one that has died: it must not wait for long.
@@ -175,13 +175,13 @@ class Ranks:
         ]
         return self._results(jobs)
 
-    def _submit(self, worker: str, task: Callable[..., Any], *args: Any) -> Future:
+    def _submit(self, worker: str, task: Callable[..., Any], *args: Any) -> Future[Any]:
         return self._client.submit(
             task, *args, workers=[worker], allow_other_workers=False, pure=False, retries=0,
             key=f"evdist-{task.__name__.strip('_')}-{uuid.uuid4().hex[:12]}",
         )  # fmt: skip
 
-    def _results(self, jobs: list[Future]) -> list[Any]:
+    def _results(self, jobs: list[Future[Any]]) -> list[Any]:
         """Results of all jobs; an error of the work itself is raised as it is."""
         distributed = library()
         waiting = list(jobs)
@@ -199,7 +199,7 @@ class Ranks:
                 self._give_up(jobs, failed, lost)
         return self._client.gather(jobs)
 
-    def _give_up(self, jobs: list[Future], failed: list[Future], lost: set[str]) -> None:
+    def _give_up(self, jobs: list[Future[Any]], failed: list[Future[Any]], lost: set[str]) -> None:
         errors = [job.exception() for job in failed if job.status == "error"]
         # The others must not wait for a rank that will not come: they end with an error soon.
         self._client.cancel(jobs, force=True)

@@ -99,7 +99,7 @@ class SharedProblem(Protocol):
         ...
 
     def state(
-        self, mass: NDArray, pieces: Sequence[int], n_threads: int, number: int
+        self, mass: NDArray[Any], pieces: Sequence[int], n_threads: int, number: int
     ) -> RowState: ...
 
 
@@ -131,7 +131,12 @@ def device_group(problem: SharedProblem) -> Hashable:
 
 
 def install(
-    token: str, job: str, problem: SharedProblem, mass: NDArray, pieces: Sequence[int], number: int
+    token: str,
+    job: str,
+    problem: SharedProblem,
+    mass: NDArray[Any],
+    pieces: Sequence[int],
+    number: int,
 ) -> int:
     """Make the state of this worker: its pieces, and its number in its device group."""
     forget(job)
@@ -183,7 +188,7 @@ def losses(token: str, number: int, patches: Sequence[Patch]) -> dict[int, tuple
     return state.rows.losses()
 
 
-def masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) -> NDArray:
+def masses(token: str, number: int, patches: Sequence[Patch], lo: int, hi: int) -> NDArray[Any]:
     state = _current(token, number)
     state.apply(patches)
     return state.rows.masses(lo, hi)

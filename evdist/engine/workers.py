@@ -69,15 +69,18 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
     end = time.monotonic() + seconds
     while len(there := client.nthreads()) < least:
         if time.monotonic() > end:
+            address = getattr(client.scheduler, "address", "?")
             raise TimeoutError(
-                f"After {seconds:g} s the scheduler at {client.scheduler.address} has {len(there)} "
-                f"Dask workers, {least} are needed. Start them, or look at why they do not come."
+                f"After {seconds:g} s the scheduler at {address} has {len(there)} Dask workers, "
+                f"{least} are needed. Start them, or look at why they do not come."
             )
         time.sleep(0.1)
     return there
 
 
-def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tuple]) -> list:
+def run_on_workers(
+    client: Client, task: Any, *shared: Any, items: Sequence[tuple[Any, ...]]
+) -> list[Any]:
     """`task(*shared, *item)` for every item, anywhere; `shared` is sent to a worker once.
 
     Scattered data is gone with its worker, and a task that waits for it waits for ever: when a
@@ -85,7 +88,7 @@ def run_on_workers(client: Client, task: Any, *shared: Any, items: Sequence[tupl
     """
     dask = library()
 
-    def attempt() -> list | None:
+    def attempt() -> list[Any] | None:
         there = set(client.nthreads())
         sent = client.scatter(list(shared), broadcast=True, hash=False)
         jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
@@ -120,7 +123,10 @@ def until_done(
 
 
 def map_tasks(
-    client: Client, task: Callable[[NDArray, Any], Any], table: NDArray, items: Iterable[Any]
+    client: Client,
+    task: Callable[[NDArray[Any], Any], Any],
+    table: NDArray[Any],
+    items: Iterable[Any],
 ) -> Iterator[Any]:
     """`task(table, item)` for every item, in the order in which they are done.
 
@@ -143,14 +149,14 @@ def map_tasks(
         yield job.result()
 
 
-def _part(table: NDArray) -> NDArray:
+def _part(table: NDArray[Any]) -> NDArray[Any]:
     return table
 
 
-def _join(parts: list[NDArray]) -> NDArray:
+def _join(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _run(task: Callable[[NDArray, Any], Any], table: NDArray, item: Any) -> Any:
+def _run(task: Callable[[NDArray[Any], Any], Any], table: NDArray[Any], item: Any) -> Any:
     # What came over the network is read-only, which numba compiles for anew.
     return task(np.require(table, requirements="W"), item)

@@ -158,7 +158,7 @@ def joined(graph: sparse.csr_array, index: NearestNeighbors) -> sparse.csr_array
         count, part = connected_components(graph, directed=False)
         if count == 1:
             return graph
-        largest = np.bincount(part).argmax()
+        largest = int(np.bincount(part).argmax())
         edges = _shortest_gaps(X, part, largest, index)
         i, j, d = (np.array(column) for column in zip(*edges, strict=True))
         more = sparse.csr_array((d, (i, j)), shape=graph.shape)

@@ -50,7 +50,7 @@ class Calibration:
         )
 
 
-def known_rows(labels: Any, n: int) -> tuple[NDArray[np.int64], NDArray]:
+def known_rows(labels: Any, n: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Objects and classes from {object: class}, or from (n,) labels with -1 for unknown ones."""
     if isinstance(labels, Mapping):
         rows = np.array(list(labels), dtype=np.int64)
@@ -71,7 +71,7 @@ def known_rows(labels: Any, n: int) -> tuple[NDArray[np.int64], NDArray]:
     return rows, np.unique(known, return_inverse=True)[1]
 
 
-def match(cluster: NDArray, y: NDArray, n_clusters: int) -> NDArray[np.int64]:
+def match(cluster: NDArray[Any], y: NDArray[Any], n_clusters: int) -> NDArray[np.int64]:
     """The class of each cluster by the one-to-one matching with the fewest errors; (c,).
 
     A cluster for which no class is left has -1.

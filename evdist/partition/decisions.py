@@ -49,14 +49,14 @@ NAMED = 0.05
 
 
 # ---------------------------------------------------------------------- one block
-def doubt(m: NDArray, focal: FocalSets) -> Floats:
+def doubt(m: NDArray[Any], focal: FocalSets) -> Floats:
     """r_k = p_k / (p_1 + p_k), 0 where p_k = 0, 1/2 at the best cluster; (b, c)."""
     p = views.pignistic(m, focal)
     total = p + p.max(axis=1)[:, None]
     return np.divide(p, total, out=np.zeros_like(p), where=total > 0)
 
 
-def margin(m: NDArray, focal: FocalSets) -> Floats:
+def margin(m: NDArray[Any], focal: FocalSets) -> Floats:
     """(Pl_(1) - Pl_(2)) / max(1 - m(empty), 1/2), the plausibility margin; (b,).
 
     The masses are normalised, but never by less than one half: the margin of an object of which
@@ -69,7 +69,7 @@ def margin(m: NDArray, focal: FocalSets) -> Floats:
     return (pl[:, -1] - second) / np.maximum(1.0 - m[:, 0], 0.5)
 
 
-def decide(m: NDArray, focal: FocalSets, level: float) -> NDArray[np.uint8]:
+def decide(m: NDArray[Any], focal: FocalSets, level: float) -> NDArray[np.uint8]:
     """Code of the decision, then whether each cluster is open (none for outliers); (b, 1 + c)."""
     r = doubt(m, focal)
     out = views.outliers(m, focal)
@@ -82,7 +82,7 @@ def decide(m: NDArray, focal: FocalSets, level: float) -> NDArray[np.uint8]:
     return np.column_stack([np.where(out, 2, between), stay]).astype(np.uint8)
 
 
-def counts(m: NDArray, focal: FocalSets, levels: tuple[float, ...]) -> NDArray[np.int64]:
+def counts(m: NDArray[Any], focal: FocalSets, levels: tuple[float, ...]) -> NDArray[np.int64]:
     """Objects that are no outliers, undecided ones of them, and sure ones at each level.
 
     (2 + len(levels),); counts of blocks are added, so that one pass finds a level and its counts.

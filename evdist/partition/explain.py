@@ -151,7 +151,7 @@ def explain(partition: Any, i: int, X: Any, level: float | None) -> Explanation:
 
 
 def _evidence(
-    m: NDArray, focal: FocalSets, is_open: NDArray[np.bool_]
+    m: NDArray[Any], focal: FocalSets, is_open: NDArray[np.bool_]
 ) -> tuple[ClusterEvidence, ...]:
     """The nearest clusters of one object, (1, f) masses, and all that are open."""
     bel, bet = singleton_belief(m, focal)[0], views.pignistic(m, focal)[0]
@@ -198,7 +198,7 @@ def _members(
 
 
 def _compare(
-    x: NDArray, table: NDArray, rows: NDArray, names: list[str]
+    x: NDArray[Any], table: NDArray[Any], rows: NDArray[Any], names: list[str]
 ) -> tuple[tuple[StrangeAttribute, ...], tuple[tuple[int, float], ...]]:
     """z = (x - median) / (1.4826 median |table - median|) of each attribute; nearest rows."""
     median = np.median(table, axis=0)
