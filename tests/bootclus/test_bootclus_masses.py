@@ -33,7 +33,7 @@ def solve(lower, upper, focal_sets, start, stop=EXACT):
     )  # fmt: skip
     with NumbaRows().executor(problem, np.asarray(start, np.float32)) as executor:
         solution = minimise(executor, 2.0 / (n * (n - 1)), stop)
-    return np.concatenate([np.zeros((n, 1)), solution.mass], axis=1), solution
+    return np.concatenate([np.zeros((n, 1)), solution.value], axis=1), solution
 
 
 @st.composite
