@@ -1,4 +1,4 @@
-"""EVCLUS as it comes, on a public suite of labelled problems, beside k-means and a Gaussian mixture.
+"""EVCLUS as it comes, on a public suite of labelled problems, beside k-means and a mixture.
 
     python benchmarks/answers_defaults.py [--most 2000] [--only PATTERN] [--geodesic]
 
@@ -14,7 +14,7 @@ import argparse
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +30,12 @@ SUITE = Path(__file__).resolve().parents[2] / "shared" / "data" / "suite"
 Labels = np.ndarray
 
 
-def problems(most: int) -> list[tuple[str, np.ndarray, list[Labels], int]]:
+def problems(most: int, only: str) -> Iterator[tuple[str, np.ndarray, list[Labels], int]]:
     """(name, X, references, c) of every problem, a random `most` of the objects of larger sets."""
-    found = []
     for file in sorted(SUITE.glob("*/*.data.gz")):
+        name = f"{file.parent.name}/{file.name.removesuffix('.data.gz')}"
+        if not re.search(only, name):
+            continue
         X = np.loadtxt(file, ndmin=2)
         some = np.arange(len(X))
         if len(X) > most:
@@ -42,9 +44,8 @@ def problems(most: int) -> list[tuple[str, np.ndarray, list[Labels], int]]:
         for labels in sorted(file.parent.glob(file.name.replace(".data.gz", ".labels*.gz"))):
             y = np.loadtxt(labels).astype(int)
             by_count.setdefault(len(np.unique(y[y > 0])), []).append(y[some])
-        name = f"{file.parent.name}/{file.name.removesuffix('.data.gz')}"
-        found += [(f"{name}:{c}", X[some], refs, c) for c, refs in sorted(by_count.items())]
-    return found
+        for c, references in sorted(by_count.items()):
+            yield f"{name}:{c}", X[some], references, c
 
 
 def score(found: Labels, references: list[Labels]) -> float:
@@ -71,9 +72,7 @@ def main() -> int:
     if given.geodesic:
         methods["geodesic"] = geodesic
     scores: dict[str, list[float]] = {name: [] for name in methods}
-    for name, X, references, c in problems(given.most):
-        if not re.search(given.only, name):
-            continue
+    for name, X, references, c in problems(given.most, given.only):
         line = []
         for method, fit in methods.items():
             began = time.perf_counter()
