@@ -46,7 +46,7 @@ UNUSED = 0.05
 
 
 def neighbours(D: NDArray, K: int = NEIGHBOURS) -> sparse.csr_array:
-    """G: who is among the K nearest of whom, either way; (m, m) of ones."""
+    """G: one where one of two objects is among the K nearest of the other; (m, m)."""
     m = len(D)
     K = min(K, m - 1)
     apart = D + np.diag(np.full(m, np.inf))
