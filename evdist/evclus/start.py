@@ -57,8 +57,8 @@ TRIAL_STOP = Stop(tol=1e-4, max_iter=60)
 TRIAL_STARTS = 4
 #: Landmarks: enough to know each cluster by dozens of objects, few enough to try many starts.
 MIN_LANDMARKS, LANDMARKS_PER_CLUSTER = 1000, 60
-#: The search for d0 needs fewer.
-MIN_TRIAL, TRIAL_PER_CLUSTER = 500, 30
+#: The search for d0 needs fewer; it holds all dissimilarities among them, so it has a limit.
+MIN_TRIAL, TRIAL_PER_CLUSTER, MOST_TRIAL = 500, 30, 5000
 #: Landmarks that an object is placed against for the start; the sweeps mend the rest.
 PLACED_AGAINST = 50
 #: Starts tried on the landmarks for each of `n_init`.
@@ -314,10 +314,15 @@ def find_d0(
         if isinstance(known, str):
             known = given_d0(known, random_dissimilarities(source, settings.seed))
         return float(known), []
-    count = max(MIN_TRIAL, TRIAL_PER_CLUSTER * settings.n_clusters)
-    trial = some_objects(source.n, count, settings.seed)
-    small = source.subset(trial) if len(trial) < source.n else source
+    small = trial_of(source, settings.n_clusters, settings.seed)
     return choose_d0(small, settings.n_clusters, k=settings.k, seed=settings.seed, rows=rows)
+
+
+def trial_of(source: Source, n_clusters: int, seed: int) -> Source:
+    """The objects on which d0 is chosen: a random sample, all of them when there are not more."""
+    count = max(MIN_TRIAL, min(TRIAL_PER_CLUSTER * n_clusters, max(MOST_TRIAL, 2 * n_clusters)))
+    trial = some_objects(source.n, count, seed)
+    return source.subset(trial) if len(trial) < source.n else source
 
 
 def given_d0(d0: float | str, known: NDArray) -> float:

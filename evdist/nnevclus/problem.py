@@ -21,13 +21,7 @@ from evdist.data.inputs import is_pair_list, load, make_source
 from evdist.data.sources import AttributeSource, PairList, Source
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, random_dissimilarities, sample_pairs
-from evdist.evclus.start import (
-    MIN_TRIAL,
-    TRIAL_PER_CLUSTER,
-    choose_d0,
-    given_d0,
-    some_objects,
-)
+from evdist.evclus.start import choose_d0, given_d0, trial_of
 from evdist.kernels.distances import METRICS
 from evdist.nnevclus.loss import KeptPairs, LossTerms, transformed
 from evdist.nnevclus.network import as_tensor
@@ -90,9 +84,7 @@ def find_d0(
         return float(d0), []
     if d0 != "auto":
         return given_d0(d0, random_dissimilarities(source, seed)), []
-    some = some_objects(source.n, max(MIN_TRIAL, TRIAL_PER_CLUSTER * n_clusters), seed)
-    if len(some) < source.n:
-        source = source.subset(some)
+    source = trial_of(source, n_clusters, seed)
     k = min(_TRIAL_K, source.n - 1)
     return choose_d0(source, n_clusters, k=k, seed=seed, rows=NumbaRows(n_threads))
 
