@@ -149,9 +149,9 @@ class Client:
         folder = JobFolder.create(config.model_copy(update={"folder": url}))
         job = Job(folder.url, self._backend)
         if folder.state is JobState.QUEUED:
-            self._backend.start(folder)
+            self._backend.start(folder, config)
         else:
-            job.resume()
+            job.resume(config)
         return job
 
     def upload(
