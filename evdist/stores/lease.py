@@ -12,8 +12,10 @@ their own clock is dead and may be followed. No two machines' clocks are compare
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -32,7 +34,8 @@ from evdist.stores.paths import (
     replace_bytes,
 )
 
-__all__ = ["LEASE_SECONDS", "Lease", "LeaseLostError", "Pulse", "pulse"]
+__all__ = ["LEASE_SECONDS", "Lease", "LeaseLostError", "Pulse", "beating", "pulse"]
+logger = logging.getLogger("evdist.job")
 
 #: Seconds without a beat, seen by another process, after which a holder counts as dead.
 LEASE_SECONDS = 20.0
@@ -80,7 +83,7 @@ class Lease:
         try:
             yield
         finally:
-            with suppress(OSError):  # left alone, it is dead after LEASE_SECONDS
+            with suppress(Exception):  # left alone, it is dead after LEASE_SECONDS
                 self.release()
 
     def beat(self) -> None:
@@ -146,6 +149,29 @@ class Lease:
 
     def _path(self, number: int) -> str:
         return join(self.url, f"{number:06d}")
+
+
+@contextmanager
+def beating(lease: Lease, every: float = 2.0) -> Iterator[None]:
+    """Show signs of life from a thread for the block; `lease.check` tells when that went wrong."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(every):
+            try:
+                lease.beat()
+            except LeaseLostError:
+                return
+            except Exception as error:  # any library may stand behind a URL
+                logger.warning("cannot write to %s: %s", lease.url, error)
+
+    thread = threading.Thread(target=beat, daemon=True, name="evdist-lease")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 # ---------------------------------------------------------------------- counted signs of life

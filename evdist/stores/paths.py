@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 from evdist.stores.transient import is_transient, steady
 
 __all__ = ["Url", "address", "alone", "children", "create_bytes", "exists", "is_local", "join"]
-__all__ += ["read_bytes", "remove", "replace_bytes", "size", "sync"]
+__all__ += ["modified", "read_bytes", "remove", "replace_bytes", "size", "sync"]
 
 Url = str | os.PathLike[str]
 
@@ -61,6 +61,14 @@ def remove(url: Url) -> None:
     filesystem, path = _open(url)
     with suppress(FileNotFoundError):
         steady(lambda: filesystem.rm(path, recursive=True))
+
+
+def modified(url: Url) -> float:
+    """When the file, or the newest file of the folder, was written, in seconds; 0 for none."""
+    filesystem, path = _open(url)
+    found = steady(lambda: filesystem.find(path, detail=True))
+    times = (one.get("mtime") or one.get("LastModified") or 0.0 for one in found.values())
+    return max((t.timestamp() if hasattr(t, "timestamp") else float(t) for t in times), default=0.0)
 
 
 def size(url: Url) -> int:
