@@ -37,6 +37,7 @@ _NAMES = frozenset(
         "botocore.parsers.ResponseParserError",
         "distributed.client.FuturesCancelledError",
         "distributed.comm.core.CommClosedError",
+        "evdist.engine.deadline.WorkersLostError",
     }
 )
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
