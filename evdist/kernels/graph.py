@@ -37,8 +37,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["MIN_COLOURS", "PairGraph", "draw_graph", "greedy_colours"]
-
 #: Fewer colours mean fewer synchronisation points per sweep. From 2 to 16 colours the number of
 #: sweeps, the objective and the accuracy were the same on four data sets; with 4, three quarters
 #: of the objects are possible partners.

@@ -18,8 +18,6 @@ from evdist.evclus.irqp import Stop
 from evdist.evclus.sites import LocalSite
 from evdist.evclus.solver import Constraints, Settings, fit_evclus
 
-__all__ = ["evclus_centres", "label_centres", "peak_centres"]
-
 #: Centres are looked for among so many objects, drawn at random where there are more.
 SAMPLE = 5000
 
