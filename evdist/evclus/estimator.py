@@ -16,6 +16,7 @@ from evdist.belief import FocalSets, conflict
 from evdist.constraints import check_links, expand_constraints
 from evdist.data.inputs import is_pair_list, load, make_source
 from evdist.data.sources import AttributeSource, PairList, Source
+from evdist.engine.admission import admitted
 from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
@@ -31,7 +32,7 @@ from evdist.estimators.saved import same_part
 from evdist.evclus.irqp import Stop
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.landmarks import Landmarks
-from evdist.evclus.memory import check_disk, check_memory, most_focal_sets
+from evdist.evclus.memory import check_disk, check_memory, most_focal_sets, worker_need
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.protocol import Rows
 from evdist.evclus.sampling import draw_layout
@@ -225,7 +226,8 @@ class EVCLUS(CredalClusterer):
         rows = self._rows(data, settings, bool(constraints), client)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
-        with self._reporting() as report:
+        need = worker_need(data, settings, client)
+        with self._reporting() as report, admitted(client, need, report):
             fit = fit_evclus(
                 data, settings, constraints=constraints, weight=weight,
                 site=self._site(client, rows), report=report,
@@ -263,8 +265,10 @@ class EVCLUS(CredalClusterer):
         if self.checkpoint is not None and not isinstance(data, PairList):
             check_disk(data, settings, str(self.checkpoint))
             layout = draw_layout(data.n, settings.k, seed)
-            # The store holds dissimilarities as they are: no d0 is needed yet.
-            self._site(client).sample(data, layout, 1.0, seed)
+            need = worker_need(data, settings, client)
+            with self._reporting() as report, admitted(client, need, report):
+                # The store holds dissimilarities as they are: no d0 is needed yet.
+                self._site(client).sample(data, layout, 1.0, seed)
         return self
 
     def _site(self, client: Any, rows: Rows | None = None) -> Site:
