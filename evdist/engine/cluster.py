@@ -229,7 +229,7 @@ class ClusterExecutor:
 
     def objective(self) -> tuple[float, float]:
         """(stress, penalty) summed over all pairs and links, each counted once."""
-        self._must_stand()
+        self._refuse_mid_sweep()
 
         def attempt() -> tuple[float, float] | None:
             jobs = [
@@ -247,7 +247,7 @@ class ClusterExecutor:
 
     def masses(self) -> NDArray[np.float32]:
         """The present masses, (n, f), in positions, each part fetched from another worker."""
-        self._must_stand()
+        self._refuse_mid_sweep()
 
         def attempt() -> NDArray[np.float32] | None:
             cuts = np.linspace(0, self.problem.n, len(self._owners) + 1).astype(int).tolist()
@@ -265,7 +265,7 @@ class ClusterExecutor:
     def result(self) -> NDArray[np.float32]:
         return self.masses()
 
-    def _must_stand(self) -> None:
+    def _refuse_mid_sweep(self) -> None:
         if self._ahead:
             raise RuntimeError(
                 "The workers are in the next sweep: wait for it, without `next_skip_below`."
