@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from evdist.belief import FocalSets, conflict
 from evdist.data.inputs import load
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
+from evdist.engine.admission import admitted
 from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
@@ -24,7 +25,7 @@ from evdist.estimators.saved import same_part
 from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import checked_settings
 from evdist.evclus.kept import some_pairs
-from evdist.evclus.memory import check_disk, check_memory
+from evdist.evclus.memory import check_disk, check_memory, worker_need
 from evdist.evclus.sites import device_rows, rows_here, site_of
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
@@ -205,7 +206,8 @@ class EVCLUS(RowMasses, CredalClusterer):
             check_memory(data, settings, client)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
-        with self._reporting() as report:
+        need = worker_need(data, settings, client)
+        with self._reporting() as report, admitted(client, need, report):
             fit = fit_evclus(
                 data, settings, constraints=constraints, weight=weight,
                 site=site_of(self, client, rows), report=report,
@@ -228,8 +230,10 @@ class EVCLUS(RowMasses, CredalClusterer):
             check_disk(data, settings, str(self.checkpoint))
             family = first_focal_sets(settings.focal_sets, settings.n_clusters)
             layout = layout_of(data, family, settings, thread_count(self.n_jobs))
-            # The store holds dissimilarities as they are: no d0 is needed yet.
-            site_of(self, client).sample(data, layout, 1.0, seed)
+            need = worker_need(data, settings, client)
+            with self._reporting() as report, admitted(client, need, report):
+                # The store holds dissimilarities as they are: no d0 is needed yet.
+                site_of(self, client).sample(data, layout, 1.0, seed)
         return self
 
     def _source(self, X: Any) -> tuple[Any, Source | PairList]:

@@ -20,6 +20,7 @@ from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.vector import padded_width
 
 __all__ = ["Need", "check_disk", "check_memory", "most_focal_sets", "projected", "stored"]
+__all__ += ["worker_need"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,14 @@ def check_memory(data: Source | PairList, settings: Settings, client: Any = None
         "Lower n_dissimilarities, use fewer focal sets, or use more workers.",
         client=client,
     )
+
+
+def worker_need(data: Source | PairList, settings: Settings, client: Any) -> int:
+    """Bytes that a fit takes of each worker; 0 without workers."""
+    if client is None:
+        return 0
+    k, f = _pairs_per_object(data, settings), most_focal_sets(settings)
+    return projected(data.n, k, f, _data_bytes(data, client), smallest_worker(client)[0]).total
 
 
 def _data_bytes(data: Source | PairList, client: Any) -> int:
