@@ -77,7 +77,7 @@ def evclus_centres(
         pair_neighbours=1, seed=seed,
     )  # fmt: skip
     fit = fit_evclus(some, settings, constraints=Constraints(none, none), site=LocalSite(n_threads))
-    pl = contour(fit.mass.astype(float), FocalSets.simple(n_clusters))
+    pl = contour(np.asarray(fit.mass, dtype=float), FocalSets.simple(n_clusters))
     mine = pl.argmax(axis=1)
     best = [
         int(np.flatnonzero(mine == k)[pl[mine == k, k].argmax()])
