@@ -35,9 +35,6 @@ from evdist.kernels.threads import thread_count
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.paths import join
 
-__all__ = ["ClusterSite", "LocalSite", "Site", "device_rows", "has_device"]
-__all__ += ["rows_here", "site_of"]
-
 #: Loaded where a GPU is asked for: torch takes seconds.
 _DEVICE_ROWS = "evdist.evclus.rows.device"
 
