@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evdist.data.pieces import readable, rows_at_once
 
-__all__ = ["classes", "cut", "names", "numbers", "pieces", "refuse_text", "weights", "whole"]
+__all__ = ["classes", "cut", "ids", "names", "numbers", "pieces", "refuse_text", "weights", "whole"]
 
 #: Rows of a frame in memory looked at together.
 _ROWS = 1 << 16
@@ -117,6 +117,17 @@ def weights(values: pd.Series, name: str, first: int) -> NDArray[np.float64]:
             f"holds {values.iloc[row]!r}. Leave out objects that should not count."
         )
     return weight
+
+
+def ids(values: pd.Series, name: str, first: int) -> NDArray[Any]:
+    """Names of objects: whole numbers or text, none missing; those of row `first` on."""
+    gone = values.isna().to_numpy()
+    if gone.any():
+        row = first + int(gone.argmax())
+        raise ValueError(f"Column {name!r} of ids has no value in row {row}. Fill it in.")
+    if pd.api.types.is_integer_dtype(values):
+        return values.to_numpy()
+    return np.array([str(value) for value in values], dtype=object)
 
 
 def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:

@@ -41,6 +41,7 @@ from evdist.evclus.start import place
 from evdist.evclus.stored import load_kept, load_landmarks, save_kept, save_landmarks
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
+from evdist.partition.ids import ids_of
 from evdist.partition.rows import is_dask, map_rows
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address, join
@@ -283,6 +284,8 @@ class EVCLUS(CredalClusterer):
     def _table(self, X: Any, **check: Any) -> NDArray:
         """X as an array: of finite numbers, or of anything that a callable metric can read."""
         if callable(self.metric):
+            if check.get("reset", True):
+                self._fitted_ids = ids_of(X)
             X = X if hasattr(X, "shape") else np.asarray(X)
             return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
         return super()._table(X, **check)

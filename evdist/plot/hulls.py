@@ -75,7 +75,7 @@ def approximations(
     -------
     Axes
         Its artists carry a gid: ``lower-1``, ``upper-1``, ``sure-1``, ``between-1``, ...,
-        ``outliers``, numbered like the clusters, from 1.
+        ``outliers``, numbered like the clusters, from 0.
     """
     n = partition.n_objects
     xy, names = _plane(X, n)
@@ -96,7 +96,7 @@ def approximations(
             corners.append(hull)
             if hull.size > 1:
                 path = xy[np.append(hull, hull[0])]
-                ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k + 1}", zorder=3)
+                ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k}", zorder=3)
 
     lone = np.flatnonzero(outlier)[:max_points]  # few, and what people look for
     shown = some_rows(n, max_points, np.concatenate([*corners, lone]))
@@ -258,7 +258,7 @@ def _points(
                     c=face[which],
                     edgecolors=strong[which],
                     linewidths=0.4,
-                    gid=f"{kind}-{k + 1}",
+                    gid=f"{kind}-{k}",
                     rasterized=pixels,
                     zorder=2,
                 )
@@ -293,7 +293,7 @@ def _numbers(
         if members.any():
             across, up = np.median(xy[members], axis=0)
             ax.annotate(
-                str(k + 1),
+                str(k),
                 (across, up),
                 ha="center",
                 va="center",

@@ -33,7 +33,7 @@ LEAST_MASS = 0.005
 
 @dataclass(frozen=True)
 class ClusterRow:
-    """One cluster: its number from 1, sizes and mean nonspecificity of its labelled objects."""
+    """One cluster: its number from 0, sizes and mean nonspecificity of its labelled objects."""
 
     number: int
     labelled: int
@@ -74,7 +74,7 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
     sizes = summary.sizes
     mean = np.sum([look.vague for look in looks], axis=0) / np.maximum(sizes.labels, 1)
     clusters = tuple(
-        ClusterRow(k + 1, int(labelled), int(sure), int(possible), float(mean[k]))
+        ClusterRow(k, int(labelled), int(sure), int(possible), float(mean[k]))
         for k, (labelled, sure, possible) in enumerate(
             zip(sizes.labels, sizes.lower, sizes.upper, strict=True)
         )
@@ -146,8 +146,8 @@ def in_words(summary: Summary) -> str:
     ]
     if summary.n_clusters > 1:
         words.append(
-            f"By most plausible cluster, number {int(np.argmax(sizes)) + 1} is the largest with "
-            f"{_count(int(sizes.max()), 'object')} and number {int(np.argmin(sizes)) + 1} the "
+            f"By most plausible cluster, number {int(np.argmax(sizes))} is the largest with "
+            f"{_count(int(sizes.max()), 'object')} and number {int(np.argmin(sizes))} the "
             f"smallest with {int(sizes.min()):,}."
         )
     words.append(

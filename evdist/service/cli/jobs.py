@@ -18,6 +18,7 @@ from evdist.service.cli.options import (
     Parameters,
     Quiet,
     Storage,
+    listed,
     parsed,
 )
 from evdist.service.cli.out import Exit, errors, facts, note, say, show, table
@@ -28,9 +29,16 @@ from evdist.stores.paths import address, exists, join, remove
 
 Data = Annotated[str, typer.Argument(help="A .csv, .parquet, .npy or .zarr file, or its URL.")]
 Columns = Annotated[
-    list[str] | None, typer.Option("--column", help="A column to use; may be repeated.")
+    list[str] | None,
+    typer.Option("--column", metavar="A,B", help="Columns to use; may be repeated."),
 ]
-Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="A,B", help="Columns to leave out; may be repeated.")
+]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column that names the objects in the answer."),
+]
 Label = Annotated[str | None, typer.Option(help="Column of known classes, for scores only.")]
 Weight = Annotated[str | None, typer.Option(help="Column of positive weights.")]
 Scale = Annotated[
@@ -59,6 +67,7 @@ def cluster(
     scale: Scale = None,
     column: Columns = None,
     drop: Drop = None,
+    id: Id = None,
     label: Label = None,
     weight: Weight = None,
     links: Links = None,
@@ -81,8 +90,9 @@ def cluster(
         values: dict[str, Any] = {}
         if data:
             values["data"] = _given(
-                url=data, columns=column, drop=drop, label=label, weight=weight, scale=scale
-            )
+                url=data, columns=listed(column), drop=listed(drop), id=id, label=label,
+                weight=weight, scale=scale,
+            )  # fmt: skip
         parameters = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
         values |= _given(
             folder=out or None,
@@ -101,11 +111,13 @@ def predict(
     data: Data,
     out: Out,
     column: Columns = None,
+    drop: Drop = None,
+    id: Id = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Place new objects by the model of a finished job."""
-    _with_model("predict", model, data, out, column, quiet, json)
+    """Place new objects by the model of a finished job, which knows columns, scale and id."""
+    _with_model("predict", model, data, out, column, drop, id, quiet, json)
 
 
 def append(
@@ -113,11 +125,13 @@ def append(
     data: Data,
     out: Out,
     column: Columns = None,
+    drop: Drop = None,
+    id: Id = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Add new objects to the partition of a finished job, once however often it is called."""
-    _with_model("append", model, data, out, column, quiet, json)
+    _with_model("append", model, data, out, column, drop, id, quiet, json)
 
 
 def select(
@@ -131,6 +145,7 @@ def select(
     scale: Scale = None,
     column: Columns = None,
     drop: Drop = None,
+    id: Id = None,
     label: Label = None,
     seed: Seed = None,
     workers: Workers = None,
@@ -139,12 +154,14 @@ def select(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Find the number of clusters: one fit for each, and the one that doubts least."""
+    """Find the number of clusters: fit each and keep the one of least nonspecificity."""
     with errors(json):
         config = JobConfig.of(
             task="select",
             folder=out,
-            data=_given(url=data, columns=column, drop=drop, label=label, scale=scale),
+            data=_given(
+                url=data, columns=listed(column), drop=listed(drop), id=id, label=label, scale=scale
+            ),
             candidates=_range(clusters),
             algorithm=algorithm,
             parameters={**parsed(set_), **_given(random_state=seed)},
@@ -186,10 +203,18 @@ def combine(
 
 
 def _with_model(
-    task: str, model: str, data: str, out: str, column: Any, quiet: bool, json: bool
+    task: str,
+    model: str,
+    data: str,
+    out: str,
+    column: list[str] | None,
+    drop: list[str] | None,
+    id: str | None,
+    quiet: bool,
+    json: bool,
 ) -> None:
     with errors(json):
-        chosen = _given(url=data, columns=column)
+        chosen = _given(url=data, columns=listed(column), drop=listed(drop), id=id)
         config = JobConfig.of(task=task, model=model, data=chosen, folder=out)
         _told(run(config, listen=() if quiet or json else (ProgressBar(),)), json)
 
@@ -230,6 +255,7 @@ def submit(
     scale: Scale = None,
     column: Columns = None,
     drop: Drop = None,
+    id: Id = None,
     label: Label = None,
     weight: Weight = None,
     seed: Seed = None,
@@ -242,8 +268,8 @@ def submit(
     with errors(json):
         given = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
         job = Client(storage, api_url).submit(
-            data, algorithm, scale=scale, columns=column, drop=drop or (), label=label,
-            weight=weight, bar=not json, **given,
+            data, algorithm, scale=scale, columns=listed(column), drop=listed(drop) or (), id=id,
+            label=label, weight=weight, bar=not json, **given,
         )  # fmt: skip
         if wait:
             job.wait(bar=not json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,8 @@ import typer
 from evdist.registry import ALGORITHMS
 from evdist.service.config import ConfigError
 
-__all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage", "parsed"]
+__all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage"]
+__all__ += ["listed", "parsed"]
 
 Out = Annotated[
     str,
@@ -46,6 +48,16 @@ ConfigFile = Annotated[
         "--config", help="A .json, .yaml or .toml job; options given here replace its keys."
     ),
 ]
+
+
+def listed(names: list[str] | None) -> list[str] | None:
+    """Names given as "a,b", repeatedly or both; a name with a comma stands in double quotes."""
+    if names is None:
+        return None
+    found = [name.strip() for row in csv.reader(names, skipinitialspace=True) for name in row]
+    if not all(found):
+        raise ConfigError(f"A name of a column is empty in {','.join(names)!r}.")
+    return found
 
 
 def parsed(pairs: list[str] | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from evdist.service.client.background import Background
 from evdist.service.client.job import Backend, Job
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobFolder, JobState
+from evdist.service.jobs.models import read_alike
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address, children, join
 
@@ -75,6 +76,7 @@ class Client:
         drop: Sequence[str] = (),
         label: str | None = None,
         weight: str | None = None,
+        id: str | None = None,
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
         cluster: dict[str, Any] | None = None,
@@ -89,7 +91,7 @@ class Client:
         ----------
         X : array, data frame, Dask or zarr array, path or URL of a file, or a Dataset
         algorithm : str
-        scale, columns, drop, label, weight
+        scale, columns, drop, label, weight, id
             See `evdist.service.config.Data`.
         must_link, cannot_link : (p, 2) arrays of object numbers
         cluster : dict, optional
@@ -117,6 +119,7 @@ class Client:
             "label": label,
             "weight": weight,
             "drop": tuple(drop),
+            "id": id,
         }
         with self._backend.preparing():
             # Mistakes are told before anything is sent.
@@ -124,19 +127,37 @@ class Client:
             values["data"]["url"] = self.upload(X, **kept, bar=bar).url
             return self.submit_config(JobConfig.of(**values))
 
-    def predict(self, model: Job | str, X: Any, *, columns: Sequence[str] | None = None) -> Job:
-        """Place new objects by the model of a finished job; a job of its own."""
-        return self._with_model("predict", model, X, columns)
+    def predict(
+        self,
+        model: Job | str,
+        X: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        id: str | None = None,
+    ) -> Job:
+        """Place new objects by the model of a finished job; a job of its own.
 
-    def append(self, model: Job | str, X: Any, *, columns: Sequence[str] | None = None) -> Job:
+        Columns, scale and id are those that the model was fitted with, unless others are given.
+        """
+        return self._with_model("predict", model, X, columns, id)
+
+    def append(
+        self,
+        model: Job | str,
+        X: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        id: str | None = None,
+    ) -> Job:
         """Add new objects to the partition of a finished job; a job of its own."""
-        return self._with_model("append", model, X, columns)
+        return self._with_model("append", model, X, columns, id)
 
     def _with_model(
-        self, task: str, model: Job | str, X: Any, columns: Sequence[str] | None
+        self, task: str, model: Job | str, X: Any, columns: Sequence[str] | None, id: str | None
     ) -> Job:
-        data = self.upload(X, columns=None if columns is None else tuple(columns))
         url = model.url if isinstance(model, Job) else address(model)
+        wanted, id = read_alike(url, Table(X).there(), columns, id)
+        data = self.upload(X, columns=wanted, id=id)
         folder = join(self.storage, "jobs/new")
         return self.submit_config(
             JobConfig.of(task=task, folder=folder, model=url, data={"url": data.url})
@@ -162,6 +183,7 @@ class Client:
         label: str | None = None,
         weight: str | None = None,
         drop: tuple[str, ...] = (),
+        id: str | None = None,
         bar: bool = False,
     ) -> Dataset:
         """Put data into the storage, piece by piece, under the fingerprint of their content.
@@ -172,7 +194,7 @@ class Client:
             return X
         if isinstance(X, str | Path) and is_dataset(X):
             return Dataset.open(X)
-        table = Table(X, columns, label, weight, drop)
+        table = Table(X, columns, label, weight, drop, id)
         show = ProgressBar() if bar else None
         try:
             contents = read_contents(table)

@@ -50,6 +50,10 @@ class Data(_Part):
         default=None, description="columns to use; all others are left out"
     )
     drop: list[Text] = Field(default=[], description="columns to leave out")
+    id: Text | None = Field(
+        default=None,
+        description="column that names the objects; the answer carries its values",
+    )
     label: Text | None = Field(
         default=None, description="column of known classes, used for scores only"
     )

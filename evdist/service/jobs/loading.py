@@ -21,13 +21,13 @@ from evdist.data.dataset import (
 from evdist.data.tables import column_names, frames
 from evdist.service.jobs.check import check_data
 from evdist.service.jobs.context import Job
-from evdist.service.jobs.models import load_model
+from evdist.service.jobs.models import load_model, read_alike
 from evdist.service.jobs.scale import fit_scale
 from evdist.service.jobs.watch import logger
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import address, exists, join
 
-__all__ = ["links", "load", "source_stamp", "validate"]
+__all__ = ["links", "load", "source_stamp", "table_version", "validate"]
 
 
 def source_stamp(job: Job) -> Any:
@@ -46,6 +46,11 @@ def source_stamp(job: Job) -> Any:
     return [str(info.get(key)) for key in ("size", "mtime", "ETag", "LastModified")]
 
 
+def table_version(job: Job) -> int:
+    """Of the table of objects: a job of an older version writes it anew when it is run again."""
+    return 2
+
+
 def load(job: Job) -> dict[str, Any]:
     """Bring the data into a store of the job; what lies in such a store already stays there."""
     wanted = job.config.data
@@ -61,8 +66,7 @@ def load(job: Job) -> dict[str, Any]:
         files = ["data.zarr/zarr.json"]
         logger.warning("%s is gone; the copy in the job folder is used", wanted.url)
     else:
-        columns = None if wanted.columns is None else tuple(wanted.columns)
-        table = Table(wanted.url, columns, wanted.label, wanted.weight, tuple(wanted.drop))
+        table = _table(job)
         contents = read_contents(table, lambda n: job.tell("read", n))
         _refuse_changed(job, contents)
         data = write_dataset(table, own, contents, lambda n: job.tell("load", n, contents.n))
@@ -76,6 +80,17 @@ def load(job: Job) -> dict[str, Any]:
         "classes": data.classes,
         "files": files,
     }
+
+
+def _table(job: Job) -> Table:
+    """The table as the configuration wants it; new objects are read as those of the model were."""
+    wanted = job.config.data
+    assert wanted is not None
+    columns = None if wanted.columns is None else tuple(wanted.columns)
+    id = wanted.id
+    if job.config.model is not None and not wanted.drop:
+        columns, id = read_alike(job.config.model, column_names(wanted.url), columns, id)
+    return Table(wanted.url, columns, wanted.label, wanted.weight, tuple(wanted.drop), id)
 
 
 def _refuse_changed(job: Job, contents: Contents) -> None:

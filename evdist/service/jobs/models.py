@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from evdist.registry import ALGORITHMS
 from evdist.service.jobs.folder import JobFolder
@@ -11,7 +12,40 @@ from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
 from evdist.stores.paths import address, exists, join, read_bytes
 
-__all__ = ["load_model"]
+__all__ = ["TrainedOn", "load_model", "read_alike", "trained_on"]
+
+
+class TrainedOn(NamedTuple):
+    """How the table was read that a model was fitted to."""
+
+    columns: list[str] | None
+    id: str | None
+
+
+def trained_on(url: str) -> TrainedOn | None:
+    """What the job in this folder was fitted to; None for a model saved by hand."""
+    url = address(url)
+    if not exists(join(url, "manifest.json")):
+        return None
+    folder = JobFolder.open(url)
+    data, loaded = folder.config.data, folder.stages.get("load")
+    if data is None or loaded is None:
+        return None
+    return TrainedOn(loaded.outputs["columns"], data.id)
+
+
+def read_alike(
+    model: str, there: list[str] | None, columns: Sequence[str] | None, id: str | None
+) -> tuple[tuple[str, ...] | None, str | None]:
+    """Columns and id of new objects, chosen as for the model where they are not given.
+
+    `there` are the columns of the new table, None for an array.
+    """
+    before = trained_on(model)
+    if before is not None and there is not None:
+        columns = before.columns if columns is None else columns
+        id = id or (before.id if before.id in there else None)
+    return None if columns is None else tuple(columns), id
 
 
 def load_model(url: str) -> tuple[Any, Scale | None]:
