@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from evdist.progress import ProgressBar
+from evdist.service.cli.late import Late
 from evdist.service.cli.options import (
     Algorithm,
     ApiUrl,
@@ -22,10 +22,19 @@ from evdist.service.cli.options import (
     parsed,
 )
 from evdist.service.cli.out import Exit, errors, facts, note, say, show, table
-from evdist.service.client import Client, Job
-from evdist.service.config import ConfigError, JobConfig, read_config
-from evdist.service.jobs import JobResult, JobState, run
-from evdist.stores.paths import address, exists, join, remove
+
+if TYPE_CHECKING:
+    from evdist.service.client import Job
+    from evdist.service.jobs import JobResult
+
+ProgressBar: Any = Late("evdist.progress:ProgressBar")
+Client: Any = Late("evdist.service.client:Client")
+ConfigError: Any = Late("evdist.service.config:ConfigError")
+JobConfig: Any = Late("evdist.service.config:JobConfig")
+read_config: Any = Late("evdist.service.config:read_config")
+JobState: Any = Late("evdist.service.jobs:JobState")
+run: Any = Late("evdist.service.jobs:run")
+paths: Any = Late("evdist.stores.paths")
 
 Data = Annotated[str, typer.Argument(help="A .csv, .parquet, .npy or .zarr file, or its URL.")]
 Columns = Annotated[
@@ -320,19 +329,26 @@ def _described(job: Job) -> dict[str, Any]:
     }
 
 
-def logs(job: JobName, storage: Storage = None, api_url: ApiUrl = None) -> None:
-    """What a job has said."""
-    with errors():
-        say(Client(storage, api_url).job(job).logs().rstrip())
+def logs(job: JobName, storage: Storage = None, api_url: ApiUrl = None, json: Json = False) -> None:
+    """Show the log of a job."""
+    with errors(json):
+        found = Client(storage, api_url).job(job)
+        lines = found.logs().rstrip()
+        show({"id": found.id, "lines": lines.splitlines()}) if json else say(lines)
 
 
-def cancel(job: JobName, storage: Storage = None, api_url: ApiUrl = None) -> None:
+def cancel(
+    job: JobName, storage: Storage = None, api_url: ApiUrl = None, json: Json = False
+) -> None:
     """Ask a job to stop. Submitted again, it goes on where it was."""
-    with errors():
+    with errors(json):
         found = Client(storage, api_url).job(job)
         state = found.status
         running = state in (JobState.QUEUED, JobState.RUNNING)
         found.cancel()
+        if json:
+            show({"id": found.id, "status": str(state), "asked_to_stop": running})
+            return
         say(f"{found.id}: asked to stop" if running else f"{found.id} is {state}: nothing to stop")
 
 
@@ -341,19 +357,24 @@ def fetch(
     out: Annotated[Path, typer.Option("--out", "-o", help="Local folder for the answer.")],
     storage: Storage = None,
     api_url: ApiUrl = None,
+    json: Json = False,
 ) -> None:
     """Copy the answer of a finished job: masses.zarr, objects.parquet, metrics, report."""
-    with errors():
+    with errors(json):
         found = Client(storage, api_url).job(job)
         result = found.result()
-        masses = join(address(out), "masses.zarr")
-        if exists(join(address(out), "manifest.json")):
+        masses = paths.join(paths.address(out), "masses.zarr")
+        if paths.exists(paths.join(paths.address(out), "manifest.json")):
             raise ConfigError(f"{out} is the folder of a job. Fetch into another one.")
         out.mkdir(parents=True, exist_ok=True)
-        if exists(masses):
-            remove(masses)  # of an earlier fetch
+        if paths.exists(masses):
+            paths.remove(masses)  # of an earlier fetch
         found.report(out / "report.html")
         result.save(masses)
         for name in ("metrics.json", "objects.parquet"):
             found.copy(name, out / name)
-        say(f"{found.id}: {', '.join(sorted(path.name for path in out.iterdir()))} in {out}")
+        names = sorted(path.name for path in out.iterdir())
+        if json:
+            show({"id": found.id, "folder": str(out.absolute()), "files": names})
+        else:
+            say(f"{found.id}: {', '.join(names)} in {out}")

@@ -10,17 +10,23 @@ from typing import Annotated, Any
 import typer
 
 from evdist.registry import ALGORITHMS
-from evdist.service.config import ConfigError
+from evdist.service.cli.late import Late
 
 __all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage"]
 __all__ += ["listed", "parsed"]
+
+ConfigError: Any = Late("evdist.service.config:ConfigError")
 
 Out = Annotated[
     str,
     typer.Option("--out", "-o", help="Job folder: a path or any fsspec URL.", show_default=False),
 ]
+_ALGORITHMS = [(entry.name, entry.summary) for entry in ALGORITHMS.values()]
 _NAMES = f"One of {', '.join(ALGORITHMS)}; see `evdist algorithms`."
-Algorithm = Annotated[str, typer.Option("--algorithm", "-a", help=_NAMES)]
+Algorithm = Annotated[
+    str,
+    typer.Option("--algorithm", "-a", help=_NAMES, autocompletion=lambda: _ALGORITHMS),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
