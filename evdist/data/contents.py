@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.data.pieces import array_pieces
-from evdist.data.tables import column_names, frames, is_frame, table_pieces
+from evdist.data.tables import (
+    as_frame,
+    column_names,
+    frames,
+    is_frame,
+    is_lazy_frame,
+    table_pieces,
+)
 from evdist.partition.ids import ids_of, storable
 
 if TYPE_CHECKING:
@@ -50,6 +57,7 @@ class Table:
     drop : names of columns to leave out
     id : name of the column that names the objects; without one the index of a data frame does,
         unless it only counts the rows
+    encoding : how columns of any kind become numbers; None where they are numbers already
     """
 
     source: Any
@@ -58,6 +66,10 @@ class Table:
     weight: str | None = None
     drop: tuple[str, ...] = ()
     id: str | None = None
+    encoding: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", as_frame(self.source))
 
     @property
     def name(self) -> str:
@@ -70,6 +82,18 @@ class Table:
             return None
         aside = (self.label, self.weight, self.id, *self.drop)
         return list(self.columns or [name for name in there if name not in aside])
+
+    def columns_out(self) -> list[str] | None:
+        """Names of the columns of numbers, None for arrays."""
+        return self.names() if self.encoding is None else self.encoding.names
+
+    def raw_pieces(self) -> Iterator[pd.DataFrame]:
+        """The columns used, as they stand there."""
+        used = self.names()
+        if used is None:
+            raise ValueError(f"{self.name} is an array of numbers: there is nothing to encode.")
+        self._check_names(used)
+        return (frame[used] for frame in self._frames(used))
 
     def pieces(self) -> Iterator[Piece]:
         """The rows; text, missing columns and empty tables are refused."""
@@ -94,7 +118,9 @@ class Table:
         read, first = frames(), 0
         for frame in self._frames(used):
             yield Piece(
-                read.numbers(frame[used], self.name, first),
+                read.numbers(frame[used], self.name, first)
+                if self.encoding is None
+                else self.encoding(frame[used], first),
                 None if self.label is None else read.classes(frame[self.label]),
                 None
                 if self.weight is None
@@ -107,7 +133,7 @@ class Table:
 
     def there(self) -> list[str] | None:
         """Names of all columns, None for arrays."""
-        if is_frame(self.source):
+        if is_frame(self.source) or is_lazy_frame(self.source):
             return [str(name) for name in self.source.columns]
         return column_names(self.source) if isinstance(self.source, str | Path) else None
 
@@ -143,6 +169,9 @@ class Table:
     def _frames(self, used: Sequence[str]) -> Iterator[pd.DataFrame]:
         if is_frame(self.source):
             yield from frames().cut(self.source)
+        elif is_lazy_frame(self.source):
+            for part in self.source.partitions:
+                yield from frames().cut(part.compute())
         else:
             aside = [name for name in (self.label, self.weight, self.id) if name]
             yield from frames().pieces(str(self.source), [*used, *aside])
@@ -162,6 +191,8 @@ class Contents:
     fingerprint: str
     #: Whether objects have ids: None, "number" or "text".
     ids: str | None = None
+    #: How the columns were made numbers, as JSON.
+    encoding: list[dict[str, Any]] | None = None
 
 
 @dataclass
@@ -222,7 +253,8 @@ def read_contents(table: Table, tell: Callable[[int], None] | None = None) -> Co
             tell(n)
     if n == 0 or d == 0:
         raise ValueError(f"{table.name} holds no rows.")
-    columns = table.names()
+    columns = table.columns_out()
     names = sorted(name for name in classes if name) if label else None
     mark = digest.text((n, d), dtype, columns)
-    return Contents(n, d, dtype, columns, names, weighted, mark, ids)
+    encoding = None if table.encoding is None else table.encoding.to_json()
+    return Contents(n, d, dtype, columns, names, weighted, mark, ids, encoding)

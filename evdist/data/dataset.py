@@ -160,7 +160,7 @@ def _group(url: str, contents: Contents) -> zarr.Group:
             )
         return group
     group = zarr.open_group(url, mode="a", zarr_format=3)
-    group.attrs.update({**sealed, "complete": False})
+    group.attrs.update({**sealed, "complete": False, "encoding": contents.encoding})
     itemsize = np.dtype(contents.dtype).itemsize
     group.create_array(
         "X",
@@ -185,6 +185,7 @@ class Dataset:
     weight: NDArray[np.float64] | None
     fingerprint: str
     ids: NDArray[Any] | None = None
+    encoding: list[dict[str, Any]] | None = None
 
     @property
     def n(self) -> int:
@@ -222,6 +223,7 @@ class Dataset:
         return cls(
             url, X, attributes["columns"], attributes["classes"],
             aside["label"], aside["weight"], attributes["fingerprint"], ids,
+            attributes.get("encoding"),
         )  # fmt: skip
 
     @property

@@ -147,5 +147,6 @@ def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:
         raise ValueError(
             f"Column {column!r} of {name} is not numeric: row {first + row} holds "
             f"{values.iloc[row]!r}. "
-            "Leave that column out or encode it as numbers."
+            "Leave that column out, or encode the table as numbers: with "
+            "evdist.features.TableEncoder in a pipeline, in a job with data.encode (--encode)."
         )

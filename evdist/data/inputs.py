@@ -21,7 +21,7 @@ from evdist.data.sources import (
     known_metric,
     pair_list,
 )
-from evdist.data.tables import frames, is_frame, read_table, table_pieces
+from evdist.data.tables import as_frame, frames, is_frame, read_table, table_pieces
 from evdist.partition.rows import is_dask
 
 __all__ = ["is_pair_list", "load", "make_source", "refuse_bad_values", "refuse_text"]
@@ -39,7 +39,7 @@ def load(X: Any) -> Any:
         return np.concatenate([np.asarray(part) for part in _row_blocks(X)])
     if _is_stored(X):
         return np.asarray(X[:])
-    return X
+    return as_frame(X)
 
 
 def _is_stored(X: Any) -> bool:

@@ -19,7 +19,15 @@ from evdist.data.pieces import array_pieces, readable, rows_at_once
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["column_names", "frames", "is_frame", "read_table", "table_pieces"]
+__all__ = [
+    "as_frame",
+    "column_names",
+    "frames",
+    "is_frame",
+    "is_lazy_frame",
+    "read_table",
+    "table_pieces",
+]
 
 
 def frames() -> Any:
@@ -31,6 +39,21 @@ def is_frame(table: Any) -> bool:
     """Whether this is a pandas frame."""
     pandas = sys.modules.get("pandas")  # which a frame of it has loaded
     return pandas is not None and isinstance(table, pandas.DataFrame)
+
+
+def as_frame(table: Any) -> Any:
+    """A polars frame or an Arrow table as a pandas frame; anything else as it is."""
+    kind = f"{type(table).__module__}.{type(table).__name__}"
+    if kind in ("pyarrow.lib.Table", "pyarrow.lib.RecordBatch"):
+        return table.to_pandas()
+    if kind.startswith("polars.") and kind.endswith("DataFrame") and hasattr(table, "to_arrow"):
+        return table.to_arrow().to_pandas()
+    return table
+
+
+def is_lazy_frame(table: Any) -> bool:
+    """Whether this is a Dask frame, whose parts have named columns."""
+    return hasattr(table, "dask") and hasattr(table, "partitions") and hasattr(table, "columns")
 
 
 def read_table(path: str | Path) -> NDArray[Any]:

@@ -51,7 +51,16 @@ Id = Annotated[
 Label = Annotated[str | None, typer.Option(help="Column of known classes, for scores only.")]
 Weight = Annotated[str | None, typer.Option(help="Column of positive weights.")]
 Scale = Annotated[
-    Literal["standard", "robust"] | None, typer.Option(help="Bring the columns to one scale.")
+    Literal["standard", "robust", "gower"] | None,
+    typer.Option(help="Bring the columns to one scale; gower needs --encode."),
+]
+Encode = Annotated[
+    bool,
+    typer.Option("--encode", help="Make numbers of categories, dates and missing values."),
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B", help="With --encode: columns whose numbers are names."),
 ]
 Clusters = Annotated[
     int | None, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")
@@ -74,6 +83,8 @@ def cluster(
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
+    encode: Encode = False,
+    category: Category = None,
     column: Columns = None,
     drop: Drop = None,
     id: Id = None,
@@ -100,7 +111,7 @@ def cluster(
         if data:
             values["data"] = _given(
                 url=data, columns=listed(column), drop=listed(drop), id=id, label=label,
-                weight=weight, scale=scale,
+                weight=weight, scale=scale, encode=encode or None, categories=listed(category),
             )  # fmt: skip
         parameters = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
         values |= _given(
@@ -152,6 +163,8 @@ def select(
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
+    encode: Encode = False,
+    category: Category = None,
     column: Columns = None,
     drop: Drop = None,
     id: Id = None,
@@ -169,7 +182,14 @@ def select(
             task="select",
             folder=out,
             data=_given(
-                url=data, columns=listed(column), drop=listed(drop), id=id, label=label, scale=scale
+                url=data,
+                columns=listed(column),
+                drop=listed(drop),
+                id=id,
+                label=label,
+                scale=scale,
+                encode=encode or None,
+                categories=listed(category),
             ),
             candidates=_range(clusters),
             algorithm=algorithm,
@@ -262,6 +282,8 @@ def submit(
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
+    encode: Encode = False,
+    category: Category = None,
     column: Columns = None,
     drop: Drop = None,
     id: Id = None,
@@ -277,7 +299,8 @@ def submit(
     with errors(json):
         given = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
         job = Client(storage, api_url).submit(
-            data, algorithm, scale=scale, columns=listed(column), drop=listed(drop) or (), id=id,
+            data, algorithm, scale=scale, encode=encode, categories=listed(category) or (),
+            columns=listed(column), drop=listed(drop) or (), id=id,
             label=label, weight=weight, bar=not json, **given,
         )  # fmt: skip
         if wait:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,7 +72,9 @@ class Client:
         X: Any,
         algorithm: str = "evclus",
         *,
-        scale: Literal["standard", "robust"] | None = None,
+        scale: Literal["standard", "robust", "gower"] | None = None,
+        encode: bool = False,
+        categories: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         label: str | None = None,
@@ -89,9 +92,10 @@ class Client:
 
         Parameters
         ----------
-        X : array, data frame, Dask or zarr array, path or URL of a file, or a Dataset
+        X : array, data frame (pandas, polars, Dask), Arrow table, Dask or zarr array, path or URL
+            of a file, or a Dataset
         algorithm : str
-        scale, columns, drop, label, weight, id
+        scale, encode, categories, columns, drop, label, weight, id
             See `evdist.service.config.Data`.
         must_link, cannot_link : (p, 2) arrays of object numbers
         cluster : dict, optional
@@ -105,7 +109,13 @@ class Client:
         """
         values: dict[str, Any] = {
             "folder": join(self.storage, "jobs/new"),
-            "data": {"url": "to be uploaded", "scale": scale},
+            "data": {
+                "url": "to be uploaded",
+                "scale": scale,
+                "id": id,
+                "encode": encode,
+                "categories": list(categories),
+            },
             "algorithm": algorithm,
             "parameters": parameters,
             "links": {"must": _pairs(must_link), "cannot": _pairs(cannot_link)},
@@ -124,6 +134,10 @@ class Client:
         with self._backend.preparing():
             # Mistakes are told before anything is sent.
             JobConfig.of(**values)
+            if encode:
+                kept |= {"encode": scale or "standard", "categories": tuple(categories)}
+                # The numbers that are uploaded are on that scale.
+                values["data"] |= {"scale": None, "encode": False, "categories": []}
             values["data"]["url"] = self.upload(X, **kept, bar=bar).url
             return self.submit_config(JobConfig.of(**values))
 
@@ -156,8 +170,11 @@ class Client:
         self, task: str, model: Job | str, X: Any, columns: Sequence[str] | None, id: str | None
     ) -> Job:
         url = model.url if isinstance(model, Job) else address(model)
-        wanted, id = read_alike(url, Table(X).there(), columns, id)
-        data = self.upload(X, columns=wanted, id=id)
+        if isinstance(X, Dataset) or (isinstance(X, str | Path) and is_dataset(X)):
+            data = self.upload(X)
+        else:
+            chosen = None if columns is None else tuple(columns)
+            data = self._upload(read_alike(url, Table(X, chosen, id=id)))
         folder = join(self.storage, "jobs/new")
         return self.submit_config(
             JobConfig.of(task=task, folder=folder, model=url, data={"url": data.url})
@@ -184,17 +201,26 @@ class Client:
         weight: str | None = None,
         drop: tuple[str, ...] = (),
         id: str | None = None,
+        encode: Literal["standard", "robust", "gower"] | None = None,
+        categories: tuple[str, ...] = (),
         bar: bool = False,
     ) -> Dataset:
         """Put data into the storage, piece by piece, under the fingerprint of their content.
 
-        What is there already is not sent again; an upload that was cut off goes on.
+        What is there already is not sent again; an upload that was cut off goes on. `encode` is
+        the scale of numbers where columns of any kind are made numbers.
         """
         if isinstance(X, Dataset):
             return X
         if isinstance(X, str | Path) and is_dataset(X):
             return Dataset.open(X)
         table = Table(X, columns, label, weight, drop, id)
+        if encode is not None:
+            fit = load("evdist.data.encode:fit_encoding")
+            table = replace(table, encoding=fit(table.raw_pieces(), encode, categories))
+        return self._upload(table, bar)
+
+    def _upload(self, table: Table, bar: bool = False) -> Dataset:
         show = ProgressBar() if bar else None
         try:
             contents = read_contents(table)

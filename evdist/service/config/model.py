@@ -60,12 +60,27 @@ class Data(_Part):
     weight: Text | None = Field(
         default=None, description="column of positive weights of the objects"
     )
-    scale: Literal["standard", "robust"] | None = Field(
-        default=None, description="divide each column by its spread after taking away its centre"
+    scale: Literal["standard", "robust", "gower"] | None = Field(
+        default=None,
+        description="divide each column by its spread after taking away its centre; 'gower', by "
+        "its range, needs data.encode",
+    )
+
+    encode: bool = Field(
+        default=False,
+        description="make numbers of categories, dates and missing values; columns then weigh "
+        "alike, and scale is that of the numbers: standard unless it says otherwise",
+    )
+    categories: list[Text] = Field(
+        default=[], description="encode: columns whose numbers are names, such as postal codes"
     )
 
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
+        if self.categories and not self.encode:
+            raise ValueError("data.categories belongs to data.encode: give both.")
+        if self.scale == "gower" and not self.encode:
+            raise ValueError("data.scale 'gower' belongs to data.encode: give both.")
         if self.columns is not None and self.drop:
             raise ValueError("Say which columns to use (data.columns) or to leave out (data.drop).")
         return self

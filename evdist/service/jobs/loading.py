@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -19,6 +20,7 @@ from evdist.data.dataset import (
     write_dataset,
 )
 from evdist.data.tables import column_names, frames
+from evdist.registry import load as function
 from evdist.service.jobs.check import check_data
 from evdist.service.jobs.context import Job
 from evdist.service.jobs.models import load_model, read_alike
@@ -78,19 +80,24 @@ def load(job: Job) -> dict[str, Any]:
         "d": data.d,
         "columns": data.columns,
         "classes": data.classes,
+        "encoding": data.encoding,
         "files": files,
     }
 
 
 def _table(job: Job) -> Table:
     """The table as the configuration wants it; new objects are read as those of the model were."""
-    wanted = job.config.data
-    assert wanted is not None
-    columns = None if wanted.columns is None else tuple(wanted.columns)
-    id = wanted.id
-    if job.config.model is not None and not wanted.drop:
-        columns, id = read_alike(job.config.model, column_names(wanted.url), columns, id)
-    return Table(wanted.url, columns, wanted.label, wanted.weight, tuple(wanted.drop), id)
+    data = job.config.data
+    assert data is not None
+    columns = None if data.columns is None else tuple(data.columns)
+    table = Table(data.url, columns, data.label, data.weight, tuple(data.drop), data.id)
+    if job.config.model is not None:
+        return read_alike(job.config.model, table)
+    if not data.encode:
+        return table
+    fit = function("evdist.data.encode:fit_encoding")
+    encoding = fit(table.raw_pieces(), data.scale or "standard", data.categories)
+    return replace(table, encoding=encoding)
 
 
 def _refuse_changed(job: Job, contents: Contents) -> None:
@@ -113,17 +120,27 @@ def validate(job: Job) -> dict[str, Any]:
         return {"warnings": [], "scale": None}  # a list of pairs: the estimator looks at it
     clusters = config.parameters.get("n_clusters")
     least = max(2, *(config.candidates or []), clusters if isinstance(clusters, int) else 2)
-    scaled = config.data.scale is not None or job.metric == "precomputed"
+    encoding = job.folder.stages["load"].outputs.get("encoding")
+    kind = None if encoding is not None else config.data.scale  # an encoding has the scale in it
+    scaled = kind is not None or encoding is not None or job.metric == "precomputed"
     found = check_data(
         data, least=least, scaled=scaled, tell=lambda n: job.tell("validate", n, data.n)
     )
     links(job)  # refused now rather than after the sampling
     if config.start is not None:
         load_model(config.start)  # likewise
-    for sentence in found.warnings:
+    told = [*_filled(encoding), *found.warnings]
+    for sentence in told:
         logger.warning("%s", sentence)
-    scale = fit_scale(config.data.scale, data, found)
-    return {"warnings": found.warnings, "scale": None if scale is None else scale.to_json()}
+    scale = fit_scale(kind, data, found)
+    return {"warnings": told, "scale": None if scale is None else scale.to_json()}
+
+
+def _filled(encoding: list[dict[str, Any]] | None) -> list[str]:
+    """What is told of missing values; pandas is loaded only where there was something to encode."""
+    if encoding is None:
+        return []
+    return function("evdist.data.encode:Encoding").of_json(encoding).told()
 
 
 def links(job: Job) -> dict[str, NDArray]:

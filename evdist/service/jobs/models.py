@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from evdist.registry import ALGORITHMS
+import numpy as np
+
+from evdist.data.contents import Piece, Table
+from evdist.partition import CredalPartition
+from evdist.registry import ALGORITHMS, load
 from evdist.service.jobs.folder import JobFolder
 from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
 from evdist.stores.paths import address, exists, join, read_bytes
 
-__all__ = ["TrainedOn", "load_model", "read_alike", "trained_on"]
+__all__ = ["TrainedOn", "load_model", "place", "read_alike", "trained_on"]
 
 
 class TrainedOn(NamedTuple):
@@ -20,6 +24,7 @@ class TrainedOn(NamedTuple):
 
     columns: list[str] | None
     id: str | None
+    encoding: list[dict[str, Any]] | None
 
 
 def trained_on(url: str) -> TrainedOn | None:
@@ -31,21 +36,37 @@ def trained_on(url: str) -> TrainedOn | None:
     data, loaded = folder.config.data, folder.stages.get("load")
     if data is None or loaded is None:
         return None
-    return TrainedOn(loaded.outputs["columns"], data.id)
+    outputs = loaded.outputs
+    encoding = outputs.get("encoding")
+    columns = outputs["columns"] if encoding is None else [one["name"] for one in encoding]
+    return TrainedOn(columns, data.id, encoding)
 
 
-def read_alike(
-    model: str, there: list[str] | None, columns: Sequence[str] | None, id: str | None
-) -> tuple[tuple[str, ...] | None, str | None]:
-    """Columns and id of new objects, chosen as for the model where they are not given.
+def read_alike(model: str, table: Table) -> Table:
+    """The table of new objects, read as that of the model was where nothing else is said."""
+    before, there = trained_on(model), table.there()
+    if before is None or there is None:
+        return table
+    columns, id = table.columns, table.id
+    if columns is None and before.columns is not None and not table.drop:
+        columns = tuple(before.columns)
+    if id is None and before.id in there:
+        id = before.id
+    encoding = table.encoding
+    if encoding is None and before.encoding is not None:
+        encoding = load("evdist.data.encode:Encoding").of_json(before.encoding)
+    return replace(table, columns=columns, id=id, encoding=encoding)
 
-    `there` are the columns of the new table, None for an array.
-    """
-    before = trained_on(model)
-    if before is not None and there is not None:
-        columns = before.columns if columns is None else columns
-        id = id or (before.id if before.id in there else None)
-    return None if columns is None else tuple(columns), id
+
+def place(url: str, table: Table) -> CredalPartition:
+    """New objects placed by the model in a folder, read, encoded and scaled as its own were."""
+    model, scale = load_model(url)
+    table = read_alike(url, table)
+    pieces = [Piece(*piece) for piece in table.pieces()]
+    rows = np.concatenate([piece.X for piece in pieces])
+    ids = None if pieces[0].id is None else np.concatenate([piece.id for piece in pieces])
+    mass = model.predict_mass(rows if scale is None else scale(rows))
+    return CredalPartition(mass, model.credal_partition_.focal_sets, ids)
 
 
 def load_model(url: str) -> tuple[Any, Scale | None]:
