@@ -194,6 +194,11 @@ class Contents:
     #: How the columns were made numbers, as JSON.
     encoding: list[dict[str, Any]] | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Of the rows, before compression."""
+        return self.n * self.d * np.dtype(self.dtype).itemsize
+
 
 @dataclass
 class Digest:

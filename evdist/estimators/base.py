@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evdist.data.inputs import load, refuse_bad_values, refuse_text
+from evdist.data.inputs import load, refuse_bad_values
 from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
@@ -39,13 +39,20 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
     def _table(self, X: Any, **check: Any) -> NDArray[Any]:
         """X (array, frame, lazy array or path) as finite numbers, (n, d)."""
-        X = load(X)
+        X = load(X, numeric=self._numeric)
         if check.get("reset", True):
             self._fitted_ids = ids_of(X)
-        refuse_text(X)
+        if not self._numeric:
+            X = X if hasattr(X, "shape") else np.asarray(X)
+            return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
         return X
+
+    @property
+    def _numeric(self) -> bool:
+        """Whether X must hold finite numbers: all but a callable metric need them."""
+        return True
 
     def _finish(
         self,
@@ -79,6 +86,13 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstimator):
     """Base of the clusterers; in a pipeline, what they pass on are masses."""
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
+        tags.input_tags.sparse = False
+        tags.transformer_tags.preserves_dtype = []  # masses have a type of their own
+        return tags
+
     def predict(self, X: Any) -> Any:
         """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""
         return self.predict_partition(X).labels()
@@ -109,8 +123,3 @@ class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstim
         check_is_fitted(self, "credal_partition_")
         names = self.credal_partition_.focal_sets.names
         return np.array([f"mass_{name}" for name in names], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # masses have a type of their own
-        return tags
