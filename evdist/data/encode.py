@@ -89,6 +89,26 @@ class Encoding:
                 parts.append(((number - column.centre) / column.spread)[:, None])
         return np.hstack(parts) if parts else np.empty((len(frame), 0))
 
+    def decoded(self, rows: NDArray[Any]) -> list[list[str]]:
+        """What encoded rows (rows, d) stand for: the texts of each column; "–" where none holds."""
+        texts, at = [], 0
+        for column in self.columns:
+            part = rows[:, at : at + len(column.names)]
+            at += len(column.names)
+            if column.kind == "category":
+                best = part.argmax(axis=1)
+                known = part[np.arange(len(part)), best] > 0
+                texts.append(
+                    [column.levels[k] if yes else "–" for k, yes in zip(best, known, strict=True)]
+                )
+                continue
+            values = part[:, 0] * column.spread + column.centre
+            if column.kind == "date":
+                texts.append([str(np.datetime64(round(v), "D")) for v in values.tolist()])
+            else:
+                texts.append([f"{value:.4g}" for value in values])
+        return texts
+
     def told(self) -> list[str]:
         """Sentences on what was filled in."""
         said = []

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from evdist.partition.export import write_table
+from evdist.registry import load
 from evdist.report import render_report
 from evdist.service.jobs.context import Job
 from evdist.service.jobs.folder import Stage
@@ -87,6 +88,7 @@ def report(job: Job) -> dict[str, Any]:
             if isinstance(value, int | float | str) and name not in ("job", "task")
         },
         notes=metrics["warnings"],
+        describe=_describe(job),
     )  # fmt: skip
     replace_bytes(job.folder.path("report.html"), page.encode())
     return {"files": ["report.html"]}
@@ -96,11 +98,32 @@ def _shepard(model: Any) -> Any:
     return model.shepard_pairs() if hasattr(model, "shepard_pairs") else None
 
 
-def _drawn(job: Job) -> NDArray | None:
+def _describe(job: Job) -> Any:
+    """What is shown of an object that is pointed at: its values as they stood in the table."""
+    if _drawn(job) is None:
+        return None
+    data = job.data
+    encoding = None
+    if data.encoding is not None:
+        encoding = load("evdist.data.encode:Encoding").of_json(data.encoding)
+
+    def look(rows: NDArray) -> tuple[list[str], list[list[str]]]:
+        values = np.asarray(data.X.oindex[rows, :])
+        if encoding is not None:
+            return [column.name for column in encoding.columns], encoding.decoded(values)
+        names = data.columns or [f"column {j}" for j in range(data.d)]
+        return names, [[f"{value:.4g}" for value in column] for column in values.T]
+
+    return look
+
+
+def _drawn(job: Job) -> Any:
     attributes = job.metric not in ("precomputed", "pairs")
     if "load" not in job.folder.stages or not attributes or job.data.n != job.partition.n_objects:
         return None
-    return job.X
+    # A view with the names of the columns, which become those of the axes.
+    frame = load("pandas:DataFrame")
+    return job.X if job.data.columns is None else frame(job.X, columns=job.data.columns, copy=False)
 
 
 def _parameters(job: Job) -> dict[str, Any]:
