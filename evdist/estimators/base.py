@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evdist.data.inputs import load, refuse_bad_values
+from evdist.data.inputs import load, objects, refuse_bad_values
 from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
@@ -43,10 +44,29 @@ class CredalEstimator(SavedModel, SweepCallbacks):
         if check.get("reset", True):
             self._fitted_ids = ids_of(X)
         if not self._numeric:
-            X = X if hasattr(X, "shape") else np.asarray(X)
+            fitted = not check.get("reset", True) and getattr(self, "_of_elements", False)
+            X = objects(X, elements=fitted)
+            self._of_elements = X.ndim == 1
+            if X.ndim == 1:  # elements, not rows: nothing for scikit-learn to look at
+                return self._elements(X, **check)
             return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
+        if sp.issparse(X) and self._takes_sparse:
+            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
+        return X
+
+    #: Whether X may be a sparse matrix of attributes.
+    _takes_sparse = False
+
+    def _elements(
+        self, X: NDArray[Any], reset: bool = True, ensure_min_samples: int = 1
+    ) -> NDArray[Any]:
+        """Objects of any kind, (n,), that only a callable metric can read."""
+        if len(X) < ensure_min_samples:
+            raise ValueError(f"There must be at least {ensure_min_samples} objects, got {len(X)}.")
+        if reset:
+            self.n_features_in_ = 1
         return X
 
     @property
@@ -89,7 +109,7 @@ class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = self._takes_sparse
         tags.transformer_tags.preserves_dtype = []  # masses have a type of their own
         return tags
 
