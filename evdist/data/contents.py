@@ -30,7 +30,6 @@ from evdist.partition.ids import ids_of, storable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contents", "Digest", "Piece", "Table", "read_contents"]
 
 #: Classes at most; more are an identifier, not a class.
 _MOST_CLASSES = 100_000
@@ -55,6 +54,8 @@ class Table:
     columns : names of the columns to use, None for all others than `label` and `weight`
     label, weight : names of columns
     drop : names of columns to leave out
+    delimiter : str, optional
+        Between the values of a CSV file; found out when it is not given.
     id : name of the column that names the objects; without one the index of a data frame does,
         unless it only counts the rows
     encoding : how columns of any kind become numbers; None where they are numbers already
@@ -65,6 +66,7 @@ class Table:
     label: str | None = None
     weight: str | None = None
     drop: tuple[str, ...] = ()
+    delimiter: str | None = None
     id: str | None = None
     encoding: Any = None
 
@@ -135,7 +137,9 @@ class Table:
         """Names of all columns, None for arrays."""
         if is_frame(self.source) or is_lazy_frame(self.source):
             return [str(name) for name in self.source.columns]
-        return column_names(self.source) if isinstance(self.source, str | Path) else None
+        if not isinstance(self.source, str | Path):
+            return None
+        return column_names(self.source, self.delimiter)
 
     def _check_names(self, used: Sequence[str]) -> None:
         there = self.there() or []
@@ -174,7 +178,7 @@ class Table:
                 yield from frames().cut(part.compute())
         else:
             aside = [name for name in (self.label, self.weight, self.id) if name]
-            yield from frames().pieces(str(self.source), [*used, *aside])
+            yield from frames().pieces(str(self.source), [*used, *aside], self.delimiter)
 
 
 # ---------------------------------------------------------------------- what is in a table

@@ -19,8 +19,6 @@ from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
 from evdist.partition.ids import ids_of
 
-__all__ = ["CredalClusterer", "CredalEstimator"]
-
 
 class CredalEstimator(SavedModel, SweepCallbacks):
     """Base of the clusterers and classifiers.

@@ -19,6 +19,7 @@ from evdist.partition import decisions, views
 from evdist.partition.calibrate import Calibration, known_rows, match, pick_level
 from evdist.partition.explain import Explanation, explain
 from evdist.partition.rows import gather_rows, map_rows, select_rows
+from evdist.partition.sparse import SparseMasses
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
 from evdist.partition.validate import check_rows
 from evdist.registry import load
@@ -108,6 +109,9 @@ class DerivedViews:
                     f"outlier must not be the number of a cluster, 0..{self.n_clusters - 1}, got "
                     f"{outlier}; -1 is usual."
                 )
+        if isinstance(self.mass, SparseMasses):
+            found = self.mass.labels()
+            return found if outlier is None else np.where(self.mass.outliers(), outlier, found)
         return self._view(views.labels, None, np.int64, rule=rule, outlier=outlier)
 
     def lower(self, rule: ApproximationRule = "mass") -> Any:
@@ -137,6 +141,8 @@ class DerivedViews:
 
     def outliers(self) -> Any:
         """Objects whose largest mass is on the empty set, ties included; (n,) bool."""
+        if isinstance(self.mass, SparseMasses):
+            return self.mass.outliers()
         return self._view(views.outliers, None, bool)
 
     def decide(self, level: float | None = None) -> decisions.Decisions:

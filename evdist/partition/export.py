@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.partition import decisions, views
 from evdist.partition.ids import storable
-from evdist.partition.rows import gather_rows, is_dask
+from evdist.partition.rows import gather_rows
 
 __all__ = ["MOST_CLUSTERS", "columns", "frame", "write_table"]
 
@@ -99,8 +99,6 @@ def _columns(answer: Answer, rows: slice, masses: bool) -> dict[str, NDArray[Any
     """The columns of some objects."""
     focal = answer.focal_sets
     part = answer.mass[rows]
-    if not is_dask(part):
-        part = np.asarray(part)
     look = partial(_block, focal=focal, level=answer.level, masses=masses)
     blocks = gather_rows(look, part) or [_block(np.zeros((0, len(focal))), 0, focal, 1.0, masses)]
     joined = (np.concatenate(parts) for parts in zip(*blocks, strict=True))

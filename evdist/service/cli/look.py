@@ -88,6 +88,8 @@ def _job(folder: JobFolder) -> dict[str, Any]:
     }
     if folder.error:
         known["error"] = folder.error
+    if folder.state is jobs.JobState.DONE:
+        known["masses"] = f"whole, {_masses(folder.path('masses.zarr'))['objects']} objects"
     if folder.has("metrics.json"):
         metrics = jobs.JobResult(folder).metrics
         known |= {k: v for k, v in metrics.items() if isinstance(v, int | float) and k != "job"}
@@ -96,7 +98,8 @@ def _job(folder: JobFolder) -> dict[str, Any]:
 
 def _masses(url: str) -> dict[str, Any]:
     partition = CredalPartition.load(url)
-    summary = partition.summary()
+    with encoding.reading(url, "Run the job again in a new folder."):
+        summary = partition.summary()  # of every chunk
     return {
         "what": "credal partition",
         "objects": f"{partition.n_objects:,}",

@@ -90,7 +90,9 @@ def _table(job: Job) -> Table:
     data = job.config.data
     assert data is not None
     columns = None if data.columns is None else tuple(data.columns)
-    table = Table(data.url, columns, data.label, data.weight, tuple(data.drop), data.id)
+    table = Table(
+        data.url, columns, data.label, data.weight, tuple(data.drop), data.delimiter, data.id
+    )
     if job.config.model is not None:
         return read_alike(job.config.model, table)
     if not data.encode:
