@@ -301,7 +301,21 @@ def _because(error: Exception, cause: BaseException) -> Exception:
 
 
 def _end(watch: Watch, state: JobState, said: str, error: str | None = None) -> None:
-    """The last words stand in the log before the manifest says that there are no more."""
+    """The last words stand in the log before the manifest says that there are no more.
+
+    A second signal, as of a supervisor that has lost its patience, does not stop the writing.
+    """
+    for attempt in (1, 2, 3):
+        try:
+            return _write_end(watch, state, said, error)
+        except Exception:
+            raise
+        except BaseException:
+            if attempt == 3:
+                raise
+
+
+def _write_end(watch: Watch, state: JobState, said: str, error: str | None) -> None:
     logger.log(logging.INFO if error is None else logging.ERROR, "%s", said)
     watch.write()
     try:

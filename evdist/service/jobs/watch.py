@@ -215,7 +215,8 @@ class Watch:
         finally:
             signal.signal(signal.SIGINT, self._before or signal.default_int_handler)
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """No more looks. Not called close: an estimator closes its callbacks after each call."""
         self._stop.set()
 
 
@@ -235,7 +236,7 @@ def watched(
         with watch.interruptible():
             yield watch
     finally:
-        watch.close()
+        watch.end()
         thread.join()
         watch.write()
         logger.removeHandler(watch.log)
