@@ -22,7 +22,6 @@ from evdist.data.tables import column_names, frames, is_frame, table_pieces
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contents", "Digest", "Piece", "Table", "read_contents"]
 
 #: Classes at most; more are an identifier, not a class.
 _MOST_CLASSES = 100_000

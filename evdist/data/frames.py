@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from evdist.data.pieces import readable, rows_at_once
 
-__all__ = ["classes", "cut", "names", "numbers", "pieces", "refuse_text", "weights", "whole"]
-
 #: Rows of a frame in memory looked at together.
 _ROWS = 1 << 16
 

@@ -19,8 +19,6 @@ from evdist.data.zarr_tables import open_array
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["column_names", "frames", "is_frame", "read_table", "table_pieces"]
-
 
 def frames() -> Any:
     """The module of tables with named columns, loaded on first use: pandas takes a while."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,12 +22,12 @@ from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import weights
 from evdist.estimators.placing import RowMasses
 from evdist.estimators.saved import same_part
+from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import checked_settings
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
-from evdist.evclus.sampling import draw_layout
 from evdist.evclus.sites import device_rows, rows_here, site_of
-from evdist.evclus.solver import Constraints, Fit, fit_evclus
+from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
     check_landmarks,
@@ -36,11 +36,16 @@ from evdist.evclus.stored import (
     save_kept,
     save_landmarks,
 )
+from evdist.kernels.sparse_rows import decode
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
+from evdist.partition.rows import select_rows
 from evdist.stores.paths import Url, address, join
 
 __all__ = ["EVCLUS"]
+
+#: Pairs whose conflicts are found at a time.
+_PAIRS_AT_ONCE = 4096
 
 
 @dataclass(eq=False, repr=False)
@@ -196,6 +201,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         )
         weight = weights(sample_weight, data.n)
         rows = device_rows(self, data, settings, bool(constraints), client)
+        settings = replace(settings, groups=rows is None)
         if rows is None:
             check_memory(data, settings, client)
         if self.checkpoint is not None:
@@ -222,7 +228,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         check_memory(data, settings, client)
         if self.checkpoint is not None and not isinstance(data, PairList):
             check_disk(data, settings, str(self.checkpoint))
-            layout = draw_layout(data.n, settings.k, seed)
+            family = first_focal_sets(settings.focal_sets, settings.n_clusters)
+            layout = layout_of(data, family, settings, thread_count(self.n_jobs))
             need = worker_need(data, settings, client)
             with self._reporting() as report, admitted(client, need, report):
                 # The store holds dissimilarities as they are: no d0 is needed yet.
@@ -293,7 +300,8 @@ class EVCLUS(RowMasses, CredalClusterer):
                 "dissimilarities to the fitted ones."
             )
         rows, k = rows_here(self), self.n_dissimilarities
-        return rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
+        found = rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
+        return decode(found, self.n_clusters) if self._landmarks.sparse else found
 
     def shepard_pairs(self) -> tuple[NDArray[np.float32], NDArray[np.floating]]:
         """Dissimilarities and conflicts of kept pairs, for :func:`evdist.plot.shepard`.
@@ -309,6 +317,9 @@ class EVCLUS(RowMasses, CredalClusterer):
         """
         check_is_fitted(self, "credal_partition_")
         kept, partition = self._kept, self.credal_partition_
-        mass = np.asarray(partition.mass)
-        kappa = conflict(mass[kept.i], mass[kept.j], partition.focal_sets)
+        mass, kappa = partition.mass, np.empty(len(kept.i))
+        for lo in range(0, len(kappa), _PAIRS_AT_ONCE):
+            some = slice(lo, lo + _PAIRS_AT_ONCE)
+            mine, other = (np.asarray(select_rows(mass, w[some])) for w in (kept.i, kept.j))
+            kappa[some] = conflict(mine, other, partition.focal_sets)
         return kept.delta, kappa
