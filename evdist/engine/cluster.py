@@ -36,17 +36,51 @@ from evdist.engine.workers import LOOK, library, until_done, wait_for_workers
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["ClusterExecutor"]
+__all__ = ["PATIENCE", "ClusterExecutor", "PinnedTasks"]
 
 T = TypeVar("T")
 
 #: Patches of at most this many workers are dependencies of one task; more are joined first.
 _FAN_IN = 16
 #: Seconds in which a lost worker may come back before the others get its pieces.
-_PATIENCE = 5.0
+PATIENCE = 5.0
 
 
-class ClusterExecutor:
+class PinnedTasks:
+    """Tasks that must run on their own worker, once, and what to do when it is lost."""
+
+    _client: Client
+    #: What each worker owns.
+    _owners: dict[str, list[int]]
+
+    def _workers(self) -> dict[str, int]:
+        return dict(sorted(wait_for_workers(self._client).items()))
+
+    def _submit(self, task: Any, *args: Any, worker: str) -> Future[Any]:
+        return self._client.submit(
+            task, *args, workers=[worker], allow_other_workers=False, pure=False,
+            key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
+        )  # fmt: skip
+
+    def _results(self, jobs: list[Future[Any]]) -> list[Any] | None:
+        """What all jobs return; None when a worker was lost or its state was out of step."""
+        dask = library()
+        # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
+        # had, would not come. Nor cut off and begun again: what is fetched may be large.
+        loop: Any = self._client.loop
+        fetched = asyncio.run_coroutine_threadsafe(
+            self._client.gather(jobs, asynchronous=True), loop.asyncio_loop
+        )
+        while not futures.wait([fetched], LOOK).done:
+            if not set(self._owners) <= set(self._client.nthreads()):
+                self._client.cancel(jobs, force=True)  # which ends the fetching
+        try:
+            return fetched.result()
+        except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
+            return None
+
+
+class ClusterExecutor(PinnedTasks):
     """Runs the sweeps of one problem on the workers of `client`; same interface as LocalExecutor.
 
     Parameters
@@ -116,32 +150,6 @@ class ClusterExecutor:
             seen[group] += 1
         return numbers
 
-    def _workers(self) -> dict[str, int]:
-        return dict(sorted(wait_for_workers(self._client).items()))
-
-    def _submit(self, task: Any, *args: Any, worker: str) -> Future[Any]:
-        return self._client.submit(
-            task, *args, workers=[worker], allow_other_workers=False, pure=False,
-            key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
-        )  # fmt: skip
-
-    def _results(self, jobs: list[Future[Any]]) -> list[Any] | None:
-        """What all jobs return; None when a worker was lost or its state was out of step."""
-        dask = library()
-        # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
-        # had, would not come. Nor cut off and begun again: what is fetched may be large.
-        loop: Any = self._client.loop
-        fetched = asyncio.run_coroutine_threadsafe(
-            self._client.gather(jobs, asynchronous=True), loop.asyncio_loop
-        )
-        while not futures.wait([fetched], LOOK).done:
-            if not set(self._owners) <= set(self._client.nthreads()):
-                self._client.cancel(jobs, force=True)  # which ends the fetching
-        try:
-            return fetched.result()
-        except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
-            return None
-
     def _recovering(self, attempt: Callable[[], T | None]) -> T:
         """Call `attempt` until it succeeds, going back to the restore point in between."""
         return until_done(attempt, "Workers are lost faster than sweeps are done.", self._restore)
@@ -152,7 +160,7 @@ class ClusterExecutor:
 
         def attempt() -> bool | None:
             with suppress(TimeoutError):
-                wait_for_workers(self._client, len(self._owners), _PATIENCE)
+                wait_for_workers(self._client, len(self._owners), PATIENCE)
             self._install()
             self._since = []
             return all(self._sweep_once(skip) is not None for skip in again) or None

@@ -32,6 +32,7 @@ from evdist.evclus.irqp import Stop
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.memory import check_disk, check_memory, most_focal_sets
+from evdist.evclus.partitions.estimator import PartitionedFits
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.protocol import Rows
 from evdist.evclus.sampling import draw_layout
@@ -41,7 +42,7 @@ from evdist.evclus.start import place
 from evdist.evclus.stored import load_kept, load_landmarks, save_kept, save_landmarks
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask, map_rows
+from evdist.partition.rows import is_dask, map_rows, select_rows
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address, join
 
@@ -53,7 +54,7 @@ _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
 
 
-class EVCLUS(CredalClusterer):
+class EVCLUS(PartitionedFits, CredalClusterer):
     """Evidential clustering of attributes or dissimilarities, linear in the number of objects.
 
     Every object gets a mass function over sets of clusters such that the conflict between the
@@ -116,7 +117,15 @@ class EVCLUS(CredalClusterer):
     memory_limit : int, default=None
         Bytes that a fit may take on each GPU; None is what is free there. Where kept pairs do not
         fit, they are sent from the host's memory or computed again in every sweep, which a
-        callback is told; the result is the same.
+        callback is told; the result is the same. On a CPU, bytes that this process may take in
+        all: a fit that needs more is done in `partitions`.
+    partitions : {"auto", "always", "never"} or even int, default="auto"
+        Whether the objects are shuffled into partitions on disk, each of which is compared with a
+        few others, so that no process has all of them: for data larger than the memory and for Dask
+        arrays with a client. "auto" does so where the fit would not fit otherwise, and for Dask
+        collections of more than 2^18 rows with a client; a number says how many there are. Masses
+        then stay in a store (in `checkpoint`, if given), and Dask in is Dask out; see
+        docs/partitions.md.
     callbacks : sequence of callables, default=()
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
@@ -170,6 +179,7 @@ class EVCLUS(CredalClusterer):
         checkpoint_every: int = 5,
         device: str = "cpu",
         memory_limit: int | None = None,
+        partitions: str | int = "auto",
         callbacks: Sequence[Callable[[Progress], None]] = (),
     ):
         self.n_clusters = n_clusters
@@ -190,6 +200,7 @@ class EVCLUS(CredalClusterer):
         self.checkpoint_every = checkpoint_every
         self.device = device
         self.memory_limit = memory_limit
+        self.partitions = partitions
         self.callbacks = callbacks
 
     def fit(
@@ -218,6 +229,9 @@ class EVCLUS(CredalClusterer):
             device, on the GPUs of its workers.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        linked = must_link is not None or cannot_link is not None
+        if self._in_partitions(X, client, linked, sample_weight is not None):
+            return self._fit_partitions(X, seed, client)
         X, data = self._source(X)
         settings = self._settings(data, seed)
         constraints = self._constraints(X, data, must_link, cannot_link)
@@ -255,6 +269,9 @@ class EVCLUS(CredalClusterer):
         which makes them faster than it could read them, need nothing of the kind.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self._in_partitions(X, client):
+            self._partition_site(client).lay_out(X)
+            return self
         X, data = self._source(X)
         settings = self._settings(data, seed)
         if find_device(self.device, client) is not None:
@@ -300,7 +317,7 @@ class EVCLUS(CredalClusterer):
             )
         return Constraints(must, cannot)
 
-    def _settings(self, data: Source | PairList, seed: int) -> Settings:
+    def _settings(self, data: Any, seed: int) -> Settings:
         n = data.n
         integer("n_clusters", self.n_clusters, 1)
         for name, least in (("n_dissimilarities", 1), ("pair_neighbours", 1), ("n_init", 1),
@@ -334,7 +351,7 @@ class EVCLUS(CredalClusterer):
     def _family(self) -> FocalSets | str:
         return focal_family(self.focal_sets, self.n_clusters, _FAMILIES)
 
-    def _initial(self, data: Source | PairList) -> str | NDArray:
+    def _initial(self, data: Any) -> str | NDArray:
         init, listed = self.init, isinstance(data, PairList)
         if isinstance(init, str):
             if init not in _INITS:
@@ -461,8 +478,9 @@ class EVCLUS(CredalClusterer):
         """
         check_is_fitted(self, "credal_partition_")
         kept, partition = self._kept, self.credal_partition_
-        mass = np.asarray(partition.mass)
-        kappa = conflict(mass[kept.i], mass[kept.j], partition.focal_sets)
+        objects, where = np.unique(np.concatenate([kept.i, kept.j]), return_inverse=True)
+        mass = np.asarray(select_rows(partition.mass, objects))[where]
+        kappa = conflict(mass[: len(kept.i)], mass[len(kept.i) :], partition.focal_sets)
         return kept.delta, kappa
 
     def __sklearn_tags__(self) -> Any:

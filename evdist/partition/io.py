@@ -39,7 +39,7 @@ from evdist.stores.encoding import (
 from evdist.stores.growth import append_rows
 from evdist.stores.paths import Url, address, exists, join
 
-__all__ = ["append", "read", "write"]
+__all__ = ["append", "begin", "finish", "read", "write"]
 
 KIND = "masses"
 VERSION = 1
@@ -57,18 +57,26 @@ def write(url: Url, mass: Any, focal_sets: FocalSets) -> None:
         with fsspec.open(url, "wb") as file:
             np.savez(file, mass=np.asarray(table), attributes=np.array(text))
         return
-    row_bytes = _stored(mass).itemsize * len(focal_sets)
-    group = zarr.open_group(url, mode="w-", zarr_format=3)
+    write_rows(block, mass, begin(url, mass.shape[0], focal_sets, _stored(mass)))
+    finish(url)
+
+
+def begin(url: Url, n: int, focal_sets: FocalSets, dtype: np.dtype) -> zarr.Array[Any]:
+    """Make a zarr store that is yet to be filled, by one writer or several; its array."""
+    group = zarr.open_group(address(url), mode="w-", zarr_format=3)
     group.attrs.update(_attributes(focal_sets, complete=False))
-    target = group.create_array(
+    return group.create_array(
         "mass",
-        shape=mass.shape,
-        dtype=_stored(mass),
-        chunks=(chunk_rows(mass.shape[0], row_bytes), len(focal_sets)),
+        shape=(n, len(focal_sets)),
+        dtype=dtype,
+        chunks=(chunk_rows(n, dtype.itemsize * len(focal_sets)), len(focal_sets)),
         compressors=checked(COMPRESSOR),
     )
-    write_rows(block, mass, target)
-    group.attrs["complete"] = True
+
+
+def finish(url: Url) -> None:
+    """Say that all rows of a store are there."""
+    open_group(address(url), "credal partition", "r+").attrs["complete"] = True
 
 
 def read(url: Url) -> tuple[Any, FocalSets]:

@@ -1,0 +1,147 @@
+"""What a worker process keeps of a fit in partitions, and the tasks that change it.
+
+As in `worker_state.py` the state is changed in place: tasks are pinned to their worker, and count.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import psutil
+
+from evdist.engine.steps import tell_step
+from evdist.engine.worker_state import OutOfStepError
+
+__all__ = ["Done", "OwnedProblem", "OwnerState"]
+
+#: Of a worker's memory limit, the part that is planned with. Dask pauses a worker at 0.8.
+SHARE = 0.7
+
+
+class OwnerState(Protocol):
+    """Partitions in one process; `evdist.evclus.partitions.owner.Owner` is one."""
+
+    def step(self, colour: int, skip_below: float) -> dict[int, float]:
+        """Update the own partitions of a colour; what each of them has brought."""
+        ...
+
+    def moved(self, parts: Sequence[int]) -> Mapping[int, Any]:
+        """What the last step moved in some of the own partitions: (rows, masses) of each."""
+        ...
+
+    def patch(self, news: Mapping[int, Any]) -> None:
+        """Take over what another owner has moved."""
+        ...
+
+    def losses(self) -> dict[int, tuple[float, float]]: ...
+
+    def save(self, point: Any) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class OwnedProblem(Protocol):
+    """A problem whose partitions workers can own; it is sent to each of them."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def parts(self) -> int:
+        """Partitions, an even number; those of even number are updated first."""
+        ...
+
+    def neighbours(self, partition: int) -> Sequence[int]:
+        """Partitions whose masses one needs; if a is one of b's, so is b one of a's."""
+        ...
+
+    def owner(
+        self, parts: Sequence[int], point: Any, *, n_threads: int, room: int, folder: str | None
+    ) -> OwnerState: ...
+
+
+class Done(NamedTuple):
+    """What a worker tells of a step: what its partitions brought, rows moved, bytes received."""
+
+    changes: dict[int, float]
+    moved: int
+    received: int
+
+
+@dataclass
+class _Kept:
+    owner: OwnerState
+    step: int = 0
+
+
+#: Fits of this worker process, by token.
+STATES: dict[str, _Kept] = {}
+
+
+def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequence[int]) -> int:
+    """Read the own partitions and their partners' masses from the store."""
+    forget(job)
+    worker = sys.modules["distributed"].get_worker()
+    limit = getattr(worker.memory_manager, "memory_limit", None)
+    free = psutil.virtual_memory().available
+    if limit:
+        free = min(free, int(SHARE * limit) - psutil.Process().memory_info().rss)
+    owner = problem.owner(
+        parts, point, n_threads=worker.state.nthreads, room=max(free, 0),
+        folder=worker.local_directory,
+    )  # fmt: skip
+    STATES[token] = _Kept(owner)
+    return len(parts)
+
+
+def step(
+    token: str, number: int, colour: int, skip_below: float, inbox: Sequence[Any], after: Any
+) -> Done:
+    """Take over what partners moved, then update the own partitions of a colour."""
+    kept = _current(token, number)
+    received = _take(kept, inbox)
+    changes = kept.owner.step(colour, skip_below)
+    kept.step += 1
+    moved = sum(len(news.rows) for news in kept.owner.moved(list(changes)).values())
+    tell_step(colour + 1, 2, moved)
+    return Done(changes, moved, received)
+
+
+def outbox(token: str, number: int, parts: Sequence[int], after: Any) -> Mapping[int, Any]:
+    """What the last step moved in the partitions that another worker needs."""
+    return _current(token, number).owner.moved(parts)
+
+
+def losses(token: str, number: int, inbox: Sequence[Any]) -> dict[int, tuple[float, float]]:
+    kept = _current(token, number)
+    _take(kept, inbox)
+    return kept.owner.losses()
+
+
+def save(token: str, number: int, inbox: Sequence[Any], point: Any) -> int:
+    """Write the own partitions to the store."""
+    kept = _current(token, number)
+    _take(kept, inbox)
+    return kept.owner.save(point)
+
+
+def _take(kept: _Kept, inbox: Sequence[Mapping[int, Any]]) -> int:
+    """Take over news; how many bytes they were."""
+    for news in inbox:
+        kept.owner.patch(news)
+    return sum(part.nbytes for news in inbox for moved in news.values() for part in moved)
+
+
+def _current(token: str, number: int) -> _Kept:
+    kept = STATES.get(token)
+    if kept is None or kept.step != number:
+        raise OutOfStepError(f"partitions at step {kept and kept.step}, task is for {number}")
+    return kept
+
+
+def forget(job: str) -> None:
+    for token in [t for t in STATES if t.startswith(job)]:
+        STATES.pop(token).owner.close()
