@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import tempfile
 import threading
 import time
@@ -95,8 +96,8 @@ def workers(count: int, limit: str | int) -> Iterator[Client]:
 
 
 def pids(client: Client) -> dict[str, psutil.Process]:
-    found: dict[str, Any] = client.run(psutil.Process)
-    return {f"worker {i}": psutil.Process(p.pid) for i, p in enumerate(found.values())}
+    found = client.run(os.getpid).values()
+    return {f"worker {i}": psutil.Process(pid) for i, pid in enumerate(found)}
 
 
 def digest(model: EVCLUS) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import psutil
 
 from evdist.engine.steps import tell_step
-from evdist.engine.worker_state import OutOfStepError
+from evdist.engine.worker_state import STATES, OutOfStepError, forget, hold
 
 __all__ = ["Done", "OwnedProblem", "OwnerState"]
 
@@ -39,8 +39,6 @@ class OwnerState(Protocol):
     def losses(self) -> dict[int, tuple[float, float]]: ...
 
     def save(self, point: Any) -> int: ...
-
-    def close(self) -> None: ...
 
 
 class OwnedProblem(Protocol):
@@ -77,13 +75,9 @@ class _Kept:
     step: int = 0
 
 
-#: Fits of this worker process, by token.
-STATES: dict[str, _Kept] = {}
-
-
 def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequence[int]) -> int:
     """Read the own partitions and their partners' masses from the store."""
-    forget(job)
+    forget(job, but=token)
     worker = sys.modules["distributed"].get_worker()
     limit = getattr(worker.memory_manager, "memory_limit", None)
     free = psutil.virtual_memory().available
@@ -93,7 +87,7 @@ def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequ
         parts, point, n_threads=worker.state.nthreads, room=max(free, 0),
         folder=worker.local_directory,
     )  # fmt: skip
-    STATES[token] = _Kept(owner)
+    hold(token, _Kept(owner))
     return len(parts)
 
 
@@ -136,12 +130,7 @@ def _take(kept: _Kept, inbox: Sequence[Mapping[int, Any]]) -> int:
 
 
 def _current(token: str, number: int) -> _Kept:
-    kept = STATES.get(token)
+    kept: _Kept | None = STATES.get(token)
     if kept is None or kept.step != number:
         raise OutOfStepError(f"partitions at step {kept and kept.step}, task is for {number}")
     return kept
-
-
-def forget(job: str) -> None:
-    for token in [t for t in STATES if t.startswith(job)]:
-        STATES.pop(token).owner.close()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from evdist.engine import owner_tasks as tasks
 from evdist.engine.cluster import PATIENCE, PinnedTasks
+from evdist.engine.deadline import able
 from evdist.engine.owner_tasks import Done, OwnedProblem
 from evdist.engine.workers import until_done, wait_for_workers
 
@@ -72,6 +73,8 @@ class OwnersExecutor(PinnedTasks):
         self._number = 0
         self._inbox: dict[str, list[Future[Any]]] = {w: [] for w in workers}
         self._last: dict[str, list[Future[Any]]] = {w: [] for w in workers}
+        if not self._share(self._token):
+            return None
         # The problem is small. Not scattered: where a worker dies just then, Dask tries to reach it
         # for ever.
         jobs = [
@@ -154,7 +157,7 @@ class OwnersExecutor(PinnedTasks):
         self._each(tasks.save, point)
         self._point = point
         self._since = []
-        if not set(self._client.nthreads()) <= set(self._owners):
+        if not set(able(self._client)) <= set(self._owners):
             self._install()  # some have joined, or come back after a loss
 
     def _each(self, task: Any, *args: Any) -> list[Any]:
@@ -179,7 +182,7 @@ class OwnersExecutor(PinnedTasks):
     def close(self) -> None:
         """Free the workers' memory."""
         self._inbox, self._last = {}, {}
-        self._client.run(tasks.forget, self._job, on_error="ignore")
+        self._forget()
 
 
 def shared_out(parts: int, threads: Sequence[int]) -> list[list[int]]:

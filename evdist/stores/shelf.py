@@ -6,7 +6,9 @@ them back, and a worker with a limit is stopped before that.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Hashable
 from typing import Any
 
@@ -32,7 +34,7 @@ class Shelf:
         self._folder = folder
         self._held: dict[Hashable, NDArray[Any]] = {}
         self._files: dict[Hashable, tuple[str, tuple[int, ...], np.dtype[Any]]] = {}
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: str | None = None
 
     @property
     def left(self) -> int:
@@ -70,12 +72,14 @@ class Shelf:
 
     def _place(self) -> str:
         if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="evdist-", dir=self._folder)
-        return self._scratch.name
+            self._scratch = tempfile.mkdtemp(prefix="evdist-", dir=self._folder)
+            # Also where nothing closes the shelf: a worker drops its state with its client.
+            self._remove = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        return self._scratch
 
     def close(self) -> None:
         self._held.clear()
         self._files.clear()
         if self._scratch is not None:
-            self._scratch.cleanup()
+            self._remove()
             self._scratch = None

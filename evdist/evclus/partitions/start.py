@@ -6,7 +6,7 @@ reads them and does what `evdist.evclus.start` does for data in memory; nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,10 @@ def find_start(
     """The task that draws the sample."""
     X = data.sample(sample_rows(data.n, settings.n_clusters))
     source = AttributeSource.of(X, metric, 1)
-    d0, curve = find_d0(source, settings, rows)
-    # One start is enough: here it is the landmarks that count.
-    _, landmarks = first_masses(source, focal_sets, d0, replace(settings, n_init=1), rows)
+    d0, curve = find_d0(
+        source, settings.d0, settings.n_clusters, k=settings.k, seed=settings.seed, rows=rows
+    )
+    _, landmarks = first_masses(source, focal_sets, d0, settings, rows)
     return Start(source.metric, d0, curve, landmarks)
 
 
