@@ -9,7 +9,7 @@ import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import fsspec
 import numpy as np
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from evdist.data.pieces import readable
 from evdist.data.tables import frames, is_frame
 
-__all__ = ["RowReader", "Transformed", "row_reader"]
+__all__ = ["ArrayReader", "RowReader", "Transformed", "row_reader"]
 
 
+@runtime_checkable
 class RowReader(Protocol):
     """Rows of numbers on demand."""
 
@@ -124,7 +125,9 @@ class Transformed:
 
 
 def row_reader(X: Any) -> RowReader:
-    """The reader of what a user passes as X; a Dask collection has none."""
+    """The reader of what a user passes as X, or X where it is one; a Dask collection has none."""
+    if isinstance(X, RowReader):
+        return X
     if isinstance(X, str | Path):
         return _of_path(str(X))
     if is_frame(X):

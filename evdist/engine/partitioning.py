@@ -71,7 +71,7 @@ def lay_out(
         blocks = [block for block in pairwise(cuts) if block[0] < block[1]]
         _send_dask(X, writing, blocks, client, tell)
     else:
-        reader = X if hasattr(X, "read") and hasattr(X, "step") else row_reader(X)
+        reader = row_reader(X)
         columns = getattr(reader, "columns", None)
         writing = Writing.begin(url, reader.shape, reader.dtype, partitions, columns)
         if writing.complete:

@@ -177,6 +177,8 @@ def _drawn(job: Job) -> NDArray | None:
     attributes = job.metric not in ("precomputed", "pairs")
     if "load" not in job.folder.stages or not attributes or job.data.n != job.partition.n_objects:
         return None
+    if job.folder.has("partitions.zarr"):
+        return None  # they were too many to be in memory
     return job.X
 
 
