@@ -26,6 +26,9 @@ def plan(
     workers: Annotated[int | None, typer.Option(min=1, help="Dask workers.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of a worker.")] = 4,
     network: Annotated[float, typer.Option(help="Gigabits per second between workers.")] = 10.0,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Objects in partitions that workers own.")
+    ] = False,
     values: Annotated[
         Path | None, typer.Option(help="Write a values file for the Helm chart.")
     ] = None,
@@ -36,6 +39,7 @@ def plan(
         found = Plan.of(
             _whole("objects", objects), _whole("features", features), _whole("clusters", clusters),
             pairs=pairs, focal_sets=focal_sets, workers=workers, threads=threads, network=network,
+            partitions=partitions,
         )  # fmt: skip
         if values is not None:
             values.write_text(found.values(), encoding="utf-8")
@@ -43,6 +47,7 @@ def plan(
             "workers": found.workers,
             "threads per worker": found.threads,
             "memory per worker": _size(found.worker_limit),
+            **({"at least, from disk": _size(found.worker_least)} if partitions else {}),
             "memory of the scheduler": _size(found.scheduler_limit),
             "memory of the flow run": _size(found.run_limit),
             "storage": _size(found.storage),
