@@ -72,6 +72,7 @@ class Done(NamedTuple):
 @dataclass
 class _Kept:
     owner: OwnerState
+    parts: int
     step: int = 0
 
 
@@ -87,7 +88,7 @@ def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequ
         parts, point, n_threads=worker.state.nthreads, room=max(free, 0),
         folder=worker.local_directory,
     )  # fmt: skip
-    hold(token, _Kept(owner))
+    hold(token, _Kept(owner, len(parts)))
     return len(parts)
 
 
@@ -100,7 +101,7 @@ def step(
     changes = kept.owner.step(colour, skip_below)
     kept.step += 1
     moved = sum(len(news.rows) for news in kept.owner.moved(list(changes)).values())
-    tell_step(colour + 1, 2, moved)
+    tell_step(colour + 1, 2, moved, partitions=kept.parts, moved=moved, received=received)
     return Done(changes, moved, received)
 
 

@@ -12,6 +12,7 @@ from evdist import EVCLUS, run
 from evdist.data.dataset import Dataset
 from evdist.service.jobs.context import Job
 from evdist.service.jobs.scale import Scale
+from evdist.service.monitor import page
 
 
 @pytest.mark.parametrize("scale", [None, "standard"])
@@ -33,3 +34,11 @@ def test_a_job_has_the_bits_of_the_estimator(tmp_path, monkeypatch, scale):
 
 def _refused(job):
     raise AssertionError("all rows were loaded")
+
+
+def test_the_page_of_the_dashboard_shows_partitions_and_what_they_exchange():
+    told = {"step": 1, "steps": 2, "rows": 5, "partitions": 4, "moved": 1200, "received": 2_500_000}
+    steps = [{"worker": "tcp://<a>", **told}, {"worker": "tcp://<a>", **told}]
+    text = page._owners(steps)
+    assert "tcp://&lt;a&gt;" in text and "2,400" in text and "5.0" in text
+    assert page._owners([{"worker": "b", "step": 1, "steps": 4, "rows": 5}]) == ""

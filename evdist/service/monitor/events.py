@@ -4,7 +4,8 @@ by the page and by the metrics.
 ```
 topic "evdist"        {"job", "stage", "sweep", "max_sweeps", "objective", "change",
                        "rows_per_second", "seconds_left", "unit"}   from the client, every sweep
-topic "evdist-steps"  {"worker", "sweep", "step", "steps", "rows"}  from a worker, every colour step
+topic "evdist-steps"  {"worker", "step", "steps", "rows"}  from a worker, every colour step; owners
+                       of partitions add "partitions", "moved" and "received" (bytes)
 ```
 """
 
