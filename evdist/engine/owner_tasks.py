@@ -24,8 +24,8 @@ SHARE = 0.7
 class OwnerState(Protocol):
     """Partitions in one process; `evdist.evclus.partitions.owner.Owner` is one."""
 
-    def step(self, colour: int, skip_below: float) -> dict[int, float]:
-        """Update the own partitions of a colour; what each of them has brought."""
+    def step(self, colour: int, skip_below: float) -> dict[int, tuple[float, int]]:
+        """Update the own partitions of a colour: what each has brought, and rows that moved."""
         ...
 
     def moved(self, parts: Sequence[int]) -> Mapping[int, Any]:
@@ -36,9 +36,13 @@ class OwnerState(Protocol):
         """Take over what another owner has moved."""
         ...
 
-    def losses(self) -> dict[int, tuple[float, float]]: ...
+    def losses(self) -> dict[int, tuple[float, float]]:
+        """(stress, penalty) summed over the rows of each own partition."""
+        ...
 
-    def save(self, point: Any) -> int: ...
+    def save(self, point: Any) -> int:
+        """Write the own partitions to a store; how many these are."""
+        ...
 
 
 class OwnedProblem(Protocol):
@@ -50,6 +54,11 @@ class OwnedProblem(Protocol):
     @property
     def parts(self) -> int:
         """Partitions, an even number; those of even number are updated first."""
+        ...
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of the news of one partition, at most."""
         ...
 
     def neighbours(self, partition: int) -> Sequence[int]:
@@ -74,6 +83,8 @@ class _Kept:
     owner: OwnerState
     parts: int
     step: int = 0
+    #: Bytes that came from other workers since the last step.
+    received: int = 0
 
 
 def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequence[int]) -> int:
@@ -92,42 +103,37 @@ def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequ
     return len(parts)
 
 
-def step(
-    token: str, number: int, colour: int, skip_below: float, inbox: Sequence[Any], after: Any
-) -> Done:
-    """Take over what partners moved, then update the own partitions of a colour."""
+def step(token: str, number: int, colour: int, skip_below: float, after: Any) -> Done:
+    """Update the own partitions of a colour; what partners moved was taken over before."""
     kept = _current(token, number)
-    received = _take(kept, inbox)
-    changes = kept.owner.step(colour, skip_below)
+    found = kept.owner.step(colour, skip_below)
     kept.step += 1
-    moved = sum(len(news.rows) for news in kept.owner.moved(list(changes)).values())
-    tell_step(colour + 1, 2, moved, partitions=kept.parts, moved=moved, received=received)
-    return Done(changes, moved, received)
+    moved = sum(count for _, count in found.values())
+    tell_step(colour + 1, 2, moved, partitions=kept.parts, moved=moved, received=kept.received)
+    done = Done({b: change for b, (change, _) in found.items()}, moved, kept.received)
+    kept.received = 0
+    return done
 
 
 def outbox(token: str, number: int, parts: Sequence[int], after: Any) -> Mapping[int, Any]:
-    """What the last step moved in the partitions that another worker needs."""
+    """What the last step moved in partitions that another worker needs."""
     return _current(token, number).owner.moved(parts)
 
 
-def losses(token: str, number: int, inbox: Sequence[Any]) -> dict[int, tuple[float, float]]:
+def take(token: str, number: int, news: Mapping[int, Any], after: Any) -> None:
+    """Take over what another worker has moved."""
     kept = _current(token, number)
-    _take(kept, inbox)
-    return kept.owner.losses()
+    kept.owner.patch(news)
+    kept.received += sum(part.nbytes for moved in news.values() for part in moved)
 
 
-def save(token: str, number: int, inbox: Sequence[Any], point: Any) -> int:
+def losses(token: str, number: int, after: Any) -> dict[int, tuple[float, float]]:
+    return _current(token, number).owner.losses()
+
+
+def save(token: str, number: int, after: Any, point: Any) -> int:
     """Write the own partitions to the store."""
-    kept = _current(token, number)
-    _take(kept, inbox)
-    return kept.owner.save(point)
-
-
-def _take(kept: _Kept, inbox: Sequence[Mapping[int, Any]]) -> int:
-    """Take over news; how many bytes they were."""
-    for news in inbox:
-        kept.owner.patch(news)
-    return sum(part.nbytes for news in inbox for moved in news.values() for part in moved)
+    return _current(token, number).owner.save(point)
 
 
 def _current(token: str, number: int) -> _Kept:

@@ -33,6 +33,9 @@ __all__ = ["OwnersExecutor"]
 
 T = TypeVar("T")
 
+#: Bytes of a message between workers, about.
+_MESSAGE = 1 << 25
+
 
 class OwnersExecutor(PinnedTasks):
     """Runs the sweeps of one problem on the workers of `client`.
@@ -71,8 +74,8 @@ class OwnersExecutor(PinnedTasks):
         }
         self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
         self._number = 0
-        self._inbox: dict[str, list[Future[Any]]] = {w: [] for w in workers}
-        self._last: dict[str, list[Future[Any]]] = {w: [] for w in workers}
+        #: What the next task of each worker waits for.
+        self._after: dict[str, list[Future[Any]]] = {w: [] for w in workers}
         if not self._share(self._token):
             return None
         # The problem is small. Not scattered: where a worker dies just then, Dask tries to reach it
@@ -107,24 +110,36 @@ class OwnersExecutor(PinnedTasks):
         """Queue one task for each worker, and the messages that follow from it."""
         steps = {
             w: self._submit(tasks.step, self._token, self._number, colour, skip_below,
-                            self._inbox[w], self._last[w], worker=w)
+                            self._after[w], worker=w)
             for w in self._owners
         }  # fmt: skip
         self._number += 1
-        self._inbox = {w: [] for w in self._owners}
-        self._last = {w: [done] for w, done in steps.items()}
+        self._after = {w: [done] for w, done in steps.items()}
+        size = max(1, _MESSAGE // self.problem.part_bytes)
         for source, own in self._owners.items():
             mine = {b for b in own if b % 2 == colour}
             for target, needed in self._needs.items():
                 parts = sorted(mine & needed)
-                if parts:
-                    sent = self._submit(
-                        tasks.outbox, self._token, self._number, parts, steps[source], worker=source
-                    )
-                    self._inbox[target].append(sent)
-                    # The next step of the source must not overtake what it still has to tell.
-                    self._last[source].append(sent)
+                for at in range(0, len(parts), size):
+                    self._send(steps, source, target, parts[at : at + size])
         return steps
+
+    def _send(
+        self, steps: dict[str, Future[Done]], source: str, target: str, parts: list[int]
+    ) -> None:
+        """What a step moved in some partitions, from worker to worker.
+
+        The next step of either must not overtake this. It has a task of its own on either side, so
+        that a worker has few messages in memory at a time, and may spill them.
+        """
+        sent = self._submit(
+            tasks.outbox, self._token, self._number, parts, steps[source], worker=source
+        )
+        taken = self._submit(
+            tasks.take, self._token, self._number, sent, steps[target], worker=target
+        )
+        self._after[source].append(taken)
+        self._after[target].append(taken)
 
     def _sweep_once(self, skip_below: float) -> float | None:
         halves = [self._half_sweep(colour, skip_below) for colour in (0, 1)]
@@ -166,7 +181,7 @@ class OwnersExecutor(PinnedTasks):
         def attempt() -> list[Any] | None:
             return self._results(
                 [
-                    self._submit(task, self._token, self._number, self._inbox[w], *args, worker=w)
+                    self._submit(task, self._token, self._number, self._after[w], *args, worker=w)
                     for w in self._owners
                 ]
             )
@@ -181,7 +196,7 @@ class OwnersExecutor(PinnedTasks):
 
     def close(self) -> None:
         """Free the workers' memory."""
-        self._inbox, self._last = {}, {}
+        self._after = {}
         self._forget()
 
 

@@ -36,7 +36,7 @@ class LocalPartitions:
         self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None
     ) -> float:
         found = {b: x for colour in (0, 1) for b, x in self._owner.step(colour, skip_below).items()}
-        return math.fsum(found[b] for b in sorted(found))
+        return math.fsum(found[b][0] for b in sorted(found))
 
     def objective(self) -> tuple[float, float]:
         found = self._owner.losses()

@@ -8,6 +8,7 @@ in memory as far as there is room, else in files. How much room there is does no
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ from evdist.data.sources import AttributeSource
 from evdist.engine.plan import PIECE_ROWS
 from evdist.evclus.partitions.graph import colour_of
 from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
-from evdist.kernels.vector import aligned_zeros
+from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.shelf import Shelf
 
@@ -79,8 +80,8 @@ class Owner:
         self._shelf = Shelf(max(free - problem.pair_bytes(self._run), 0), folder)
         self._kept: dict[int, dict[tuple[int, int], Any]] = {}
         self._tables: dict[int, NDArray[np.float32]] = {}
-        self._moved: dict[int, Moved] = {}
-        self._changes: dict[int, float] = {}
+        #: Held while what others moved is taken over: several tasks may do so at once.
+        self._lock = threading.Lock()
         for b in self.parts + [q for q in self.others if q not in self.parts]:
             self._shelf.put(("mass", b), point.read(b))
         self._keep_pairs = self._run == largest and self._shelf.reserve(
@@ -93,28 +94,34 @@ class Owner:
         needed = {q for b in self.parts for q in self.problem.neighbours(b)}
         return sorted(needed - set(self.parts))
 
+    @cached_property
+    def _told(self) -> frozenset[int]:
+        """Own partitions that other owners need."""
+        own = set(self.parts)
+        return frozenset(b for b in own if set(self.problem.neighbours(b)) - own)
+
     # ------------------------------------------------------------------ between owners
     def moved(self, parts: Sequence[int]) -> dict[int, Moved]:
-        """What the last half-sweep moved in some of the own partitions."""
-        return {b: self._moved[b] for b in parts if b in self._moved}
+        """What the last half-sweep moved in some of the own partitions that others need."""
+        with self._lock:
+            found = {b: self._shelf.get(("moved", b)) for b in parts}
+            return {b: Moved(rows, self._mass(b)[rows]) for b, rows in found.items()}
 
     def patch(self, news: Mapping[int, Moved]) -> None:
         """Take over what another owner has moved."""
-        for b, moved in news.items():
-            mass = self._mass(b)
-            if len(moved.rows):
-                mass = mass.copy()
-                mass[moved.rows] = moved.mass
-                self._shelf.put(("mass", b), mass)
+        with self._lock:
+            for b, moved in news.items():
+                if len(moved.rows):
+                    mass = self._mass(b).copy()
+                    mass[moved.rows] = moved.mass
+                    self._shelf.put(("mass", b), mass)
 
     # ------------------------------------------------------------------ half-sweeps and sums
-    def step(self, colour: int, skip_below: float) -> dict[int, float]:
-        """Update the own partitions of a colour; what each of them has brought."""
-        mine = [b for b in self.parts if colour_of(b) == colour]
-        self._moved = {b: self._update(b, skip_below) for b in mine}
-        return {b: self._changes[b] for b in mine}
+    def step(self, colour: int, skip_below: float) -> dict[int, tuple[float, int]]:
+        """Update the own partitions of a colour: what each has brought, and rows that moved."""
+        return {b: self._update(b, skip_below) for b in self.parts if colour_of(b) == colour}
 
-    def _update(self, b: int, skip_below: float) -> Moved:
+    def _update(self, b: int, skip_below: float) -> tuple[float, int]:
         size = self.problem.data.shuffle.size(b)
         gains = self._shelf.get(("gain", b)) if skip_below > 0 else None
         gains = np.zeros(size) if gains is None else gains
@@ -138,9 +145,10 @@ class Owner:
                     after[lo:hi] = state.gains()
             self._shelf.put(("mass", b), mass)
         self._shelf.put(("gain", b), after)
-        self._changes[b] = math.fsum(changes)
         those = np.sort(np.concatenate(rows))
-        return Moved(those, mass[those])
+        if b in self._told:
+            self._shelf.put(("moved", b), those)
+        return math.fsum(changes), len(those)
 
     def losses(self) -> dict[int, tuple[float, float]]:
         """(stress, penalty) summed over the rows of each own partition."""
@@ -175,10 +183,11 @@ class Owner:
 
     def _source(self, b: int) -> AttributeSource:
         """The attributes of a view."""
-        parts = (b, *self.problem.neighbours(b))
-        tables = [self._table(q) for q in parts]
-        whole = aligned_zeros(sum(map(len, tables)), tables[0].shape[1])
-        np.concatenate(tables, out=whole)
+        view = self.problem.view(b)
+        whole = aligned_zeros(view.n, padded_width(self.problem.data.d))
+        for q, lo in zip((b, *view.partners), view.bounds.tolist(), strict=False):
+            table = self._table(q)  # one by one: all of them would be there twice
+            whole[lo : lo + len(table)] = table
         return AttributeSource(whole, self.problem.metric)
 
     def _table(self, b: int) -> NDArray[np.float32]:
@@ -221,6 +230,10 @@ class OwnedPartitions:
     @property
     def parts(self) -> int:
         return self.problem.parts
+
+    @property
+    def part_bytes(self) -> int:
+        return self.problem.data.shuffle.rows * 4 * (1 + self.problem.width)
 
     def neighbours(self, partition: int) -> tuple[int, ...]:
         return self.problem.neighbours(partition)
