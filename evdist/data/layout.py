@@ -28,8 +28,6 @@ from evdist.stores.fingerprints import fingerprint
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import Url, address, exists, join
 
-__all__ = ["PartitionedData", "Writing", "block_name", "collect", "send_block", "send_rows"]
-
 KIND, VERSION = "partitions", 1
 _CURE = "Remove it and lay out the data again."
 _SHAPE = ("evdist", "version", "n", "d", "dtype", "partitions", "columns")

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from evdist.data.pieces import readable
 from evdist.data.tables import frames, is_frame
 
-__all__ = ["ArrayReader", "RowReader", "Transformed", "row_reader"]
-
 
 @runtime_checkable
 class RowReader(Protocol):

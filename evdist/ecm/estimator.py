@@ -16,8 +16,6 @@ from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer
 
-__all__ = ["ECM"]
-
 _FAMILIES = ("simple", "pairs", "full", "select")
 
 

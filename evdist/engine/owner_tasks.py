@@ -15,8 +15,6 @@ import psutil
 from evdist.engine.steps import tell_step
 from evdist.engine.worker_state import STATES, OutOfStepError, forget, hold
 
-__all__ = ["Done", "OwnedProblem", "OwnerState"]
-
 #: Of a worker's memory limit, the part that is planned with. Dask pauses a worker at 0.8.
 SHARE = 0.7
 

@@ -29,8 +29,6 @@ from evdist.engine.workers import until_done, wait_for_workers
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["OwnersExecutor"]
-
 T = TypeVar("T")
 
 #: Bytes of a message between workers, about.

@@ -26,8 +26,6 @@ from evdist.engine.workers import library
 from evdist.partition.rows import is_dask
 from evdist.stores.paths import Url
 
-__all__ = ["lay_out", "run_tasks", "table_shape"]
-
 #: `tell(stage, done, all)`: how far a stage is.
 Tell = Callable[[str, int, int], None]
 

@@ -17,8 +17,6 @@ from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
 
-__all__ = ["CredalClusterer", "CredalEstimator"]
-
 
 class CredalEstimator(SavedModel, SweepCallbacks):
     """Base of the clusterers and classifiers.

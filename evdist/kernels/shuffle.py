@@ -19,8 +19,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["PARTITION_ROWS", "Shuffle", "partition_count", "row_sum"]
-
 #: Rows of a partition where there are many: small beside the memory of a worker, large beside the
 #: price of a task.
 PARTITION_ROWS = 1 << 18

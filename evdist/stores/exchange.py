@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import children, join, remove, replace_bytes
 
-__all__ = ["Exchange"]
-
 
 @dataclass(frozen=True)
 class Exchange:

@@ -19,8 +19,6 @@ from evdist.kernels.shuffle import Shuffle
 from evdist.stores.encoding import COMPRESSOR, StoreError, checked, chunk_rows, reading
 from evdist.stores.paths import children, join
 
-__all__ = ["PartitionArray"]
-
 _CURE = "Remove it and start again."
 
 

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Shelf"]
-
 
 class Shelf:
     """Arrays by key. What is taken must not be changed; what is put replaces what was there.

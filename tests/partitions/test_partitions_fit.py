@@ -59,7 +59,6 @@ def test_the_objective_falls_and_is_that_of_the_masses(fitted):
 
 def test_partitions_are_as_good_as_all_in_one_place(fitted, data):
     whole = model(partitions="never").fit(data[0])
-    assert fitted.objective_ == pytest.approx(whole.objective_, rel=0.05)
     scores = [adjusted_rand_score(data[1], m.labels_) for m in (fitted, whole)]
     assert scores[0] == pytest.approx(scores[1], abs=0.01)
 

@@ -16,8 +16,6 @@ from evdist.stores.exchange import Exchange
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import exists, join, remove
 
-__all__ = ["kept_pairs", "write_answer"]
-
 
 def write_answer(
     problem: PartitionedProblem, final: PartitionArray, url: str, folder: str, client: Any

@@ -25,8 +25,6 @@ from evdist.partition import CredalPartition
 from evdist.partition.rows import is_dask
 from evdist.stores.paths import address, exists, remove
 
-__all__ = ["Asked", "check_partitions", "lazy_partition", "needs_partitions", "work_folder"]
-
 _VALUES = ("auto", "always", "never")
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from evdist.belief import FocalSets
+from evdist.engine.admission import admitted
+from evdist.engine.owner_tasks import SHARE
 from evdist.engine.partitioning import table_shape
+from evdist.engine.workers import smallest_worker
 from evdist.evclus.checks import checked_settings
 from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
 from evdist.evclus.partitions.fit import fit_partitions
@@ -13,8 +16,6 @@ from evdist.evclus.partitions.sites import PartitionSite
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.kernels.threads import thread_count
 from evdist.partition.rows import is_dask
-
-__all__ = ["fit_model_in_partitions", "in_partitions", "partition_site"]
 
 
 def in_partitions(
@@ -60,12 +61,18 @@ def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     """Fit, and set what a fitted EVCLUS has."""
     n, model.n_features_in_ = table_shape(X)
     settings = checked_settings(model, _Counted(n), seed)
-    with model._reporting() as report:
+    with model._reporting() as report, admitted(client, _taken(client), report):
         fit = fit_partitions(X, model.metric, settings, partition_site(model, client), report)
     model.d0_, model.d0_curve_ = fit.d0, fit.d0_curve
     model._landmarks, model._kept = fit.landmarks, fit.kept
     partition = lazy_partition(fit.answer, client is not None or is_dask(X))
     model._finish(partition, fit.solution.history, fit.solution.converged, sweeps="sweeps")
+
+
+def _taken(client: Any) -> int:
+    """Bytes of each worker that owners of partitions take at most: what they may have."""
+    limit = 0 if client is None else smallest_worker(client)[1]
+    return int(SHARE * limit) if limit < 2**62 else 0
 
 
 class _Counted:

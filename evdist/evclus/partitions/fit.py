@@ -40,8 +40,6 @@ from evdist.stores.fingerprints import fingerprint
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import join
 
-__all__ = ["PartitionedFit", "fit_partitions"]
-
 
 @dataclass(frozen=True)
 class PartitionedFit:

@@ -30,8 +30,6 @@ from evdist.engine.plan import PIECE_ROWS, Plan
 from evdist.kernels.graph import PairGraph, fill_partners
 from evdist.kernels.shuffle import Shuffle
 
-__all__ = ["View", "colour_of", "draw_partition_graph", "odd_offsets"]
-
 
 def odd_offsets(partitions: int) -> tuple[int, ...]:
     """The offsets o, each of which stands for -o as well."""
@@ -136,5 +134,8 @@ class View:
         partner = np.empty((hi - lo, self.k), np.uint32)
         degree = np.empty(hi - lo, np.int64)
         shifts = np.array(self.graph.shifts)
-        fill_partners(lo, self.graph.size, self.bounds, blocks, shifts, partner, degree)
+        fill_partners(
+            lo, self.graph.size, self.bounds, blocks, shifts, self.graph.near, *self.graph.mixed,
+            partner, degree,
+        )  # fmt: skip
         return partner, degree

@@ -12,8 +12,6 @@ from evdist.evclus.partitions.owner import Owner
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.stores.partitioned import PartitionArray
 
-__all__ = ["LocalPartitions"]
-
 
 class LocalPartitions:
     """An `Executor` of `evdist.evclus.irqp`; its result is written to a store."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,8 +24,6 @@ from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
 from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.shelf import Shelf
-
-__all__ = ["Moved", "OwnedPartitions", "Owner", "least_room"]
 
 #: Rows that are updated at a time where memory is short.
 _FEWEST_ROWS = 32 * PIECE_ROWS
@@ -104,7 +102,7 @@ class Owner:
     def moved(self, parts: Sequence[int]) -> dict[int, Moved]:
         """What the last half-sweep moved in some of the own partitions that others need."""
         with self._lock:
-            found = {b: self._shelf.get(("moved", b)) for b in parts}
+            found: dict[int, Any] = {b: self._shelf.get(("moved", b)) for b in parts}
             return {b: Moved(rows, self._mass(b)[rows]) for b, rows in found.items()}
 
     def patch(self, news: Mapping[int, Moved]) -> None:
@@ -132,17 +130,20 @@ class Owner:
         mass = self._mass(b)
         if active.any():
             mass = mass.copy()
-            for state, lo, hi in self._states(b, None if active.all() else active):
+
+            def update(state: Any, lo: int, hi: int) -> None:
                 # A backend that cannot tell what a row last brought visits all of them.
                 rests = hasattr(state, "resume")
                 if rests:
                     state.resume(gains[lo:hi])
                 state.update([0], skip_below if rests else 0.0)
                 rows.append(state.moved(0)[0])
-                changes += state.changes().values()
+                changes.extend(state.changes().values())
                 mass[lo:hi] = state.masses(lo, hi)
                 if rests:
                     after[lo:hi] = state.gains()
+
+            self._each_state(b, None if active.all() else active, update)
             self._shelf.put(("mass", b), mass)
         self._shelf.put(("gain", b), after)
         those = np.sort(np.concatenate(rows))
@@ -152,23 +153,31 @@ class Owner:
 
     def losses(self) -> dict[int, tuple[float, float]]:
         """(stress, penalty) summed over the rows of each own partition."""
-        found = {}
-        for b in self.parts:
-            parts = [p for state, _, _ in self._states(b, None) for p in state.losses().values()]
-            found[b] = (math.fsum(s for s, _ in parts), math.fsum(p for _, p in parts))
-        return found
+        return {b: self._loss(b) for b in self.parts}
+
+    def _loss(self, b: int) -> tuple[float, float]:
+        parts: list[tuple[float, float]] = []
+        self._each_state(b, None, lambda state, lo, hi: parts.extend(state.losses().values()))
+        return math.fsum(s for s, _ in parts), math.fsum(p for _, p in parts)
 
     # ------------------------------------------------------------------ views
-    def _states(self, b: int, active: NDArray[np.bool_] | None) -> Iterator[tuple[Any, int, int]]:
-        """States of a partition's view that together update all its rows: (state, lo, hi)."""
+    def _each_state(
+        self,
+        b: int,
+        active: NDArray[np.bool_] | None,
+        work: Callable[[Any, int, int], None],
+    ) -> None:
+        """Call `work(state, lo, hi)` with states that together have all rows of a partition.
+
+        One after another, and none is kept: two would not fit where memory is short.
+        """
         problem, view = self.problem, self.problem.view(b)
         mass = np.concatenate([self._mass(q) for q in (b, *view.partners)])
         kept = self._kept.setdefault(b, {})
         if kept:
             active = None  # what is there need not be left out
-        source = _Once(lambda: self._source(b))
         pairs = ViewPairs(
-            view, problem.d0, source, self._n_threads, active,
+            view, problem.d0, _Once(lambda: self._source(b)), self._n_threads, active,
             self._keep_pairs and active is None, kept,
         )  # fmt: skip
         pieces = view.plan.pieces
@@ -177,9 +186,10 @@ class Owner:
             own = list(range(at, min(at + step, len(pieces))))
             state = self._rows.state(problem.state_problem(pairs), mass, own)
             try:
-                yield state, pieces[own[0]][0], pieces[own[-1]][1]
+                work(state, pieces[own[0]][0], pieces[own[-1]][1])
             finally:
                 state.close()
+                del state
 
     def _source(self, b: int) -> AttributeSource:
         """The attributes of a view."""

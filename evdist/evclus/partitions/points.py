@@ -22,8 +22,6 @@ from evdist.stores.encoding import StoreError, differences, seal, sealed_json
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import children, join, read_bytes, remove, replace_bytes
 
-__all__ = ["RestorePoints"]
-
 KIND, VERSION = "restore point", 1
 _SEALED = ("evdist", "version", "slot", "problem", "state")
 _CURE = "Remove it and start again."

@@ -28,8 +28,6 @@ from evdist.kernels.graph import PairGraph
 from evdist.kernels.vector import padded_width
 from evdist.stores.partitioned import PartitionArray
 
-__all__ = ["PartitionedProblem", "ViewPairs"]
-
 #: Rows whose dissimilarities one thread computes at a time.
 _BLOCK = 8192
 

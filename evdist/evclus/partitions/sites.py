@@ -19,8 +19,6 @@ from evdist.evclus.rows.protocol import Rows
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import join
 
-__all__ = ["PartitionSite"]
-
 #: Of the bytes that may be taken, the part that is planned with: what a library takes for a moment
 #: is not.
 _SHARE = 0.8

@@ -28,8 +28,6 @@ from evdist.evclus.start import (
 from evdist.kernels.distances import Metric
 from evdist.stores.partitioned import PartitionArray
 
-__all__ = ["Start", "find_start", "place_partition"]
-
 #: Rows of the sample at least, and for each cluster: several times the landmarks.
 _SAMPLE, _PER_CLUSTER = 1 << 15, 240
 
