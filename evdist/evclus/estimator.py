@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from evdist.belief import FocalSets, conflict
 from evdist.data.inputs import load
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
+from evdist.data.sparse import SPARSE_METRICS
 from evdist.engine.admission import admitted
-from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import weights
@@ -31,7 +31,7 @@ from evdist.evclus.partitions.estimator import (
     in_partitions,
     partition_site,
 )
-from evdist.evclus.sites import device_rows, rows_here, site_of
+from evdist.evclus.sites import device_rows, has_device, rows_here, site_of
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
@@ -248,7 +248,7 @@ class EVCLUS(RowMasses, CredalClusterer):
             return self
         _, data = self._source(X)
         settings = checked_settings(self, data, seed)
-        if find_device(self.device, client) is not None:
+        if has_device(self, client):
             return self
         check_memory(data, settings, client)
         if self.checkpoint is not None and not isinstance(data, PairList):
@@ -265,6 +265,13 @@ class EVCLUS(RowMasses, CredalClusterer):
         listed = is_pair_list(X, self.metric)
         X = load(X) if listed else self._table(X, ensure_min_samples=2)
         return X, make_source(X, self.metric, thread_count(self.n_jobs))
+
+    #: Measured on two cores with nothing else to do.
+    _compiles = ("evdist.evclus.rows.sweep:update_rows", 15)
+
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return isinstance(self.metric, str) and self.metric in SPARSE_METRICS
 
     @property
     def _numeric(self) -> bool:

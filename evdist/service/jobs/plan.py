@@ -52,6 +52,7 @@ class Plan:
     workers: int
     threads: int
     network: float
+    jobs: int = 1
     partitions: bool = False
 
     @classmethod
@@ -66,6 +67,7 @@ class Plan:
         workers: int | None = None,
         threads: int = 4,
         network: float = 10.0,
+        jobs: int = 1,
         partitions: bool = False,
     ) -> Plan:
         """The plan for so many objects; numbers that make no sense are refused.
@@ -84,11 +86,13 @@ class Plan:
             Of one worker.
         network : float
             Gigabits per second between workers.
+        jobs : int
+            Such jobs that run at the same time; more wait until one has ended.
         partitions : bool
             Whether the objects lie in partitions, which the workers share out among them.
         """
         given = {"objects": objects, "features": features, "clusters": clusters, "pairs": pairs,
-                 "threads": threads}  # fmt: skip
+                 "threads": threads, "jobs": jobs}  # fmt: skip
         if workers is not None:
             given["workers"] = workers
         for name, value in given.items():
@@ -108,7 +112,7 @@ class Plan:
             workers = max(2, math.ceil((need.pairs + need.masses) / _WORKER))
         elif workers is None:
             workers = max(2, math.ceil(need.pairs / need.masses))
-        return cls(objects, features, clusters, k, f, workers, threads, network, partitions)
+        return cls(objects, features, clusters, k, f, workers, threads, network, jobs, partitions)
 
     # ------------------------------------------------------------------ memory
     @property
@@ -118,16 +122,19 @@ class Plan:
 
     @property
     def worker_need(self) -> int:
-        """One worker: all masses, its share of the pairs, and, while they are sampled, all data.
+        """One worker: of each job all masses, its share of the pairs, and, while they are sampled,
+        all data."""
+        return _BASE + self.jobs * self.job_need
 
-        In partitions: its share of pairs and masses, its partners' masses, and a partition at work.
-        """
+    @property
+    def job_need(self) -> int:
+        """What one job takes of a worker: jobs are let in by it (`evdist.engine.admission`)."""
         if self.partitions:
             own = math.ceil(self.objects / self.workers)
             kept = own * (8 * self.pairs + 40 + 4 * self.focal_sets + 8)
-            return _BASE + self._view + kept + 4 * self._outside * self.focal_sets
+            return self._view + kept + 4 * self._outside * self.focal_sets
         held = projected(self.objects, self.pairs, self.focal_sets, workers=self.workers)
-        return _BASE + held.total + self.data
+        return held.total + self.data
 
     @property
     def worker_least(self) -> int:
@@ -167,8 +174,8 @@ class Plan:
     def scheduler_need(self) -> int:
         """The scheduler: what the flow run sends to the workers goes through it."""
         if self.partitions:
-            return _BASE + _SAMPLE
-        return _BASE + 2 * max(self.data, 4 * self.objects * self.focal_sets)
+            return _BASE + self.jobs * _SAMPLE
+        return _BASE + 2 * self.jobs * max(self.data, 4 * self.objects * self.focal_sets)
 
     @property
     def worker_limit(self) -> int:
@@ -232,6 +239,8 @@ class Plan:
                 f"    scratch: {scratch}Gi",
                 f"    resources: {amounts(self.threads, self.worker_limit)}",
                 "prefect:",
+                "  worker:",
+                f"    limit: {self.jobs}",
                 "  runs:",
                 f"    scratch: {scratch}Gi",
                 f"    resources: {amounts(2, self.run_limit)}",
