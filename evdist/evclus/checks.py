@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.data.sources import PairList, Source
+from evdist.data.sources import PairList
 from evdist.estimators.checks import (
     at_most_objects,
     checked_d0,
@@ -27,8 +27,8 @@ _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
 
 
-def checked_settings(model: Any, data: Source | PairList, seed: int) -> Settings:
-    """What an EVCLUS `model` asks for, with this data."""
+def checked_settings(model: Any, data: Any, seed: int) -> Settings:
+    """What an EVCLUS `model` asks for, with this data (anything with `n`)."""
     n = data.n
     for name in ("n_clusters", "n_dissimilarities", "pair_neighbours", "n_init", "max_iter",
                  "checkpoint_every"):  # fmt: skip
@@ -60,7 +60,7 @@ def checked_settings(model: Any, data: Source | PairList, seed: int) -> Settings
     )
 
 
-def _first_masses(model: Any, data: Source | PairList) -> str | NDArray:
+def _first_masses(model: Any, data: Any) -> str | NDArray:
     """`init`: the name of a way to start, or masses on the focal sets of the fit."""
     init, listed = model.init, isinstance(data, PairList)
     if isinstance(init, str):
