@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "load", "write_stub"]
+__all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "api_page", "load", "write_stub"]
 
 
 def load(place: str) -> Any:
@@ -103,6 +103,25 @@ PUBLIC: dict[str, str] = {
     "run": "evdist.service.jobs",
     "select": "evdist.selection",
 }
+
+
+def api_page() -> str:
+    """docs/api.md: every public name, where it comes from, and the first sentence about it."""
+    lines = [
+        "# API\n",
+        "Every public name, in a sentence; `help(evdist.NAME)` says all, as does the site that "
+        "`make docs` builds. Written by `make format`.\n",
+    ]
+    for name, home in sorted(PUBLIC.items(), key=lambda pair: pair[0].lower()):
+        module = home == f"evdist.{name}"
+        about = (load(home if module else f"{home}:{name}").__doc__ or "").strip()
+        place = home if module else f"{home}.{name}"
+        sentence = " ".join(about.split("\n\n")[0].split())
+        lines.append(f"## {name}\n\n`{place}`: {sentence}\n")
+        if module:
+            members = getattr(load(home), "__all__", [])
+            lines.append(f"Holds {', '.join(f'`{one}`' for one in sorted(members))}.\n")
+    return "\n".join(lines)
 
 
 def write_stub() -> None:
