@@ -17,7 +17,6 @@ from evdist.data.inputs import load
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
 from evdist.data.sparse import SPARSE_METRICS
 from evdist.engine.admission import admitted
-from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import weights
@@ -27,7 +26,7 @@ from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import checked_settings
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
-from evdist.evclus.sites import device_rows, rows_here, site_of
+from evdist.evclus.sites import device_rows, has_device, rows_here, site_of
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
@@ -224,7 +223,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         _, data = self._source(X)
         settings = checked_settings(self, data, seed)
-        if find_device(self.device, client) is not None:
+        if has_device(self, client):
             return self
         check_memory(data, settings, client)
         if self.checkpoint is not None and not isinstance(data, PairList):

@@ -31,6 +31,7 @@ def plan(
     workers: Annotated[int | None, typer.Option(min=1, help="Dask workers.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of a worker.")] = 4,
     network: Annotated[float, typer.Option(help="Gigabits per second between workers.")] = 10.0,
+    jobs: Annotated[int, typer.Option(min=1, help="Such jobs that run at the same time.")] = 1,
     values: Annotated[
         Path | None, typer.Option(help="Write a values file for the Helm chart.")
     ] = None,
@@ -41,12 +42,14 @@ def plan(
         found = planning.Plan.of(
             _whole("objects", objects), _whole("features", features), _whole("clusters", clusters),
             pairs=pairs, focal_sets=focal_sets, workers=workers, threads=threads, network=network,
+            jobs=jobs,
         )  # fmt: skip
         if values is not None:
             values.write_text(found.values(), encoding="utf-8")
         told = {
             "workers": found.workers,
             "threads per worker": found.threads,
+            "jobs at the same time": found.jobs,
             "memory per worker": _size(found.worker_limit),
             "memory of the scheduler": _size(found.scheduler_limit),
             "memory of the flow run": _size(found.run_limit),
