@@ -16,6 +16,29 @@ from typing import Any
 __all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "api_page", "load", "write_stub"]
 
 
+#: Package that an extra brings -> the extra.
+EXTRAS = {
+    "torch": "nn",
+    "prefect": "service",
+    "bokeh": "service",
+    "prometheus_client": "service",
+    "s3fs": "s3",
+    "dask_kubernetes": "k8s",
+}
+
+
+def missing(package: str) -> str:
+    """What to do where a package of an extra is not installed."""
+    extra = EXTRAS[package]
+    more = ""
+    if package == "torch":
+        more = (
+            " For the small build without CUDA first: pip install torch --index-url "
+            "https://download.pytorch.org/whl/cpu"
+        )
+    return f"This needs {package}, which is not installed: pip install 'evdist[{extra}]'.{more}"
+
+
 def load(place: str) -> Any:
     """The module "package.module", or the object "package.module:name", imported now.
 
@@ -23,7 +46,13 @@ def load(place: str) -> Any:
     that only some callers need; every other import stands at the top of its module.
     """
     module, _, name = place.partition(":")
-    found = import_module(module)
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise ImportError(missing(package), name=package) from error
     return getattr(found, name) if name else found
 
 

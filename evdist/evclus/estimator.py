@@ -117,6 +117,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
         is 0): `ProgressBar()`, `LogProgress()`, or any function.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -167,6 +169,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     device: str = "cpu"
     memory_limit: int | None = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(
         self,
