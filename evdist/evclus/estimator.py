@@ -77,7 +77,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     d0 : float, "auto" or str such as "q0.9", default="auto"
         Dissimilarity from which on two objects are almost surely (0.95) in different clusters: a
         number, a quantile of the dissimilarities, or chosen on a sample ("auto"; for a list of
-        pairs that is "q0.9").
+        pairs that is "q0.9"; with many clusters from a preliminary partition).
     init : {"auto", "landmarks", "k-means++", "random"} or array or CredalPartition
         "landmarks" solves a sample of the objects from several starts and places the others
         against it; "k-means++" the same from seeded starts only; "random" starts from random
