@@ -130,6 +130,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
         is 0): `ProgressBar()`, `LogProgress()`, or any function.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -181,6 +183,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     memory_limit: int | None = None
     partitions: str | int = "auto"
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(
         self,
