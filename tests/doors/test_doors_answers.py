@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from evdist import ECM, Client, CredalPartition, run
+from evdist import ECM, Client, CredalPartition, JobConfig, run
 from evdist.service.cli.app import app
-from evdist.service.jobs import JobError
+from evdist.service.jobs import JobError, JobFolder, JobState
 
 pytestmark = pytest.mark.process
 
@@ -187,6 +187,15 @@ class TestInANotebook:
         shown = by_client._repr_html_()
         assert "done" in shown and "60 objects in 3 clusters" in shown
         assert by_client.id in client._repr_html_()
+
+
+def test_a_cancelled_job_says_that_it_has_no_answer(client, by_client):
+    config = by_client.folder.config.model_copy(update={"title": "b", "folder": "unused"})
+    other = JobConfig.of({**config.model_dump(exclude_none=True), "parameters": {"n_clusters": 2}})
+    folder = JobFolder.create(other.model_copy(update={"folder": f"{client.storage}/jobs/c"}))
+    folder.set_state(JobState.CANCELLED)
+    with pytest.raises(JobError, match=r"is cancelled, not done. It has no answer; job.resume\(\)"):
+        client.job("c").result()
 
 
 def test_a_job_is_deleted_by_command(place, client):

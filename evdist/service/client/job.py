@@ -183,7 +183,13 @@ class Job:
     def _done(self) -> JobResult:
         folder = self.folder
         if folder.state is not JobState.DONE:
-            raise JobError(f"Job {folder.id} is {self.status}, not done. Wait for it: job.wait().")
+            state = self.status
+            if state in (JobState.QUEUED, JobState.RUNNING, JobState.DONE):
+                cure = "Wait for it: job.wait()."
+            else:
+                why = f" ({folder.error})" if folder.error else ""
+                cure = f"It has no answer{why}; job.resume() goes on where it was."
+            raise JobError(f"Job {folder.id} is {state}, not done. {cure}")
         return JobResult(folder)
 
     def _repr_html_(self) -> str:
