@@ -168,11 +168,11 @@ def test_the_hull_of_many_points_is_that_of_all(shape):
 
 def test_principal_components_do_not_depend_on_the_blocks(monkeypatch):
     X = 1e3 + np.random.default_rng(1).normal(size=(500, 4)) * [3.0, 2.0, 1.0, 0.1]
-    whole, names = hulls._plane(X, 500)
+    whole, names = hulls.plane(X, 500)
     expected = PCA(n_components=2).fit_transform(X)
     np.testing.assert_allclose(np.abs(whole), np.abs(expected), atol=1e-9)
     monkeypatch.setattr(rows, "MIN_ROWS", 32)
     monkeypatch.setattr(rows, "MAX_ROWS", 32)
-    parts, same_names = hulls._plane(X, 500)
+    parts, same_names = hulls.plane(X, 500)
     np.testing.assert_allclose(parts, whole, atol=1e-9)
     assert names == same_names
