@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evdist import __version__
-from evdist.service.cli import jobs, look, plan
+from evdist.service.cli import jobs, keeping, look, plan
 from evdist.service.cli.out import say
 
 __all__ = ["app", "main"]
@@ -47,6 +47,7 @@ COMMANDS = (
 )
 for command in COMMANDS:
     app.command()(command)
+app.add_typer(keeping.jobs, name="jobs")
 
 
 def main() -> None:
