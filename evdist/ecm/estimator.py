@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
@@ -13,6 +13,7 @@ from evdist.ecm.blocks import rows_of
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer, weights
+from evdist.estimators.number import clusters_for
 
 __all__ = ["ECM"]
 
@@ -27,7 +28,9 @@ class ECM(PrototypeClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
+    n_clusters : int or "auto", default=4
+        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
+        say one. `n_clusters_` holds the number.
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
@@ -72,6 +75,7 @@ class ECM(PrototypeClusterer):
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
     converged_ : bool
+    n_clusters_ : int
     n_features_in_ : int
 
     Examples
@@ -85,7 +89,7 @@ class ECM(PrototypeClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 4,
+        n_clusters: int | Literal["auto"] = 4,
         *,
         alpha: float = 1.0,
         beta: float = 2.0,
@@ -135,7 +139,10 @@ class ECM(PrototypeClusterer):
         integer("pair_neighbours", self.pair_neighbours, 1)
         w = weights(sample_weight, len(X))
         delta = delta_for(self.delta, X, w)
-        model = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta)
+        model = checked_model(
+            self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta,
+            n_clusters=clusters_for(self.n_clusters, X),
+        )  # fmt: skip
         if self.metric == "adaptive":
             check_spread(X)
         n, f = len(X), len(model.focal_sets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
 
@@ -15,7 +15,6 @@ class _Iterated(Parameters):
 
 
 class _Started(_Iterated):
-    n_clusters: int = 4
     focal_sets: str = "simple"
     init: str = "k-means++"
     n_init: int = 5
@@ -25,6 +24,7 @@ class _Started(_Iterated):
 class ECMParameters(_Started):
     fit_takes: ClassVar = frozenset({"sample_weight", "client"})
 
+    n_clusters: int | Literal["auto"] = 4
     alpha: float = 1.0
     beta: float = 2.0
     delta: float | str = "auto"
@@ -35,6 +35,7 @@ class ECMParameters(_Started):
 class CECMParameters(_Started):
     fit_takes: ClassVar = frozenset({"must_link", "sample_weight"})
 
+    n_clusters: int = 4
     alpha: float = 1.0
     delta: float | str = "auto"
     metric: str = "euclidean"
@@ -44,6 +45,7 @@ class CECMParameters(_Started):
 class RECMParameters(_Started):
     fit_takes: ClassVar = frozenset({"sample_weight"})
 
+    n_clusters: int = 4
     alpha: float = 1.0
     beta: float = 2.0
     delta: float | str = "auto"
@@ -53,6 +55,7 @@ class RECMParameters(_Started):
 class CCMParameters(_Started):
     fit_takes: ClassVar = frozenset({"sample_weight", "client"})
 
+    n_clusters: int = 4
     gamma: float = 1.0
     beta: float = 2.0
     delta: float = 10.0

@@ -56,7 +56,7 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
         `history` holds the objective before the first and after every iteration.
         """
-        self.credal_partition_ = partition
+        self._keep_partition(partition)
         self.labels_ = partition.labels()
         self.history_ = [float(value) for value in history]
         self.objective_ = self.history_[-1]

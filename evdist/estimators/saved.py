@@ -71,6 +71,11 @@ class SavedModel:
     #: Where the partition lies; None when it is in memory.
     _folder: str | None
 
+    def _keep_partition(self, partition: CredalPartition) -> None:
+        self.credal_partition_ = partition
+        if "n_clusters" in self.get_params(deep=False):
+            self.n_clusters_ = partition.n_clusters
+
     def stores(self) -> tuple[str, ...]:
         """Names of this estimator's own stores in the folder of a model."""
         return ("state",)
@@ -142,7 +147,8 @@ class SavedModel:
             fitted = found["fitted"]
             _take(model, fitted)
             _check(partition, fitted["n_objects"])
-            model.credal_partition_, model._folder = partition, url
+            model._keep_partition(partition)
+            model._folder = url
             model._load_parts(url, fitted, dict(found["parts"]))
         model.labels_ = partition.labels()
         return model

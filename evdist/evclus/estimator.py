@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from evdist.estimators.checks import (
     non_negative,
     weights,
 )
+from evdist.estimators.number import clusters_for
 from evdist.estimators.saved import same_part
 from evdist.evclus.irqp import Stop
 from evdist.evclus.kept import some_pairs
@@ -63,7 +64,9 @@ class EVCLUS(CredalClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
+    n_clusters : int or "auto", default=4
+        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
+        say one. `n_clusters_` holds the number.
     n_dissimilarities : int, default=100
         k, the number of other objects each object is compared with, drawn at random; n - 1 or
         more is the full matrix.
@@ -134,6 +137,7 @@ class EVCLUS(CredalClusterer):
         The objective before the first and after every sweep; it never rises.
     n_iter_ : int
     converged_ : bool
+    n_clusters_ : int
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
         What "auto" tried: how far the partition of each quantile agrees with the reference, see
@@ -151,7 +155,7 @@ class EVCLUS(CredalClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 4,
+        n_clusters: int | Literal["auto"] = 4,
         *,
         n_dissimilarities: int = 100,
         metric: str | Callable = "euclidean",
@@ -302,7 +306,7 @@ class EVCLUS(CredalClusterer):
 
     def _settings(self, data: Source | PairList, seed: int) -> Settings:
         n = data.n
-        integer("n_clusters", self.n_clusters, 1)
+        c = integer("n_clusters", clusters_for(self.n_clusters, data), 1)
         for name, least in (("n_dissimilarities", 1), ("pair_neighbours", 1), ("n_init", 1),
                             ("max_iter", 1), ("checkpoint_every", 1)):  # fmt: skip
             integer(name, getattr(self, name), least)
@@ -317,13 +321,14 @@ class EVCLUS(CredalClusterer):
                 "checkpoint needs a random_state, such as random_state=0: without it the same "
                 "call draws other pairs and cannot go on."
             )
-        at_most_objects(self.n_clusters, n)
+        at_most_objects(c, n)
+        family = focal_family(self.focal_sets, c, _FAMILIES)
         return Settings(
-            n_clusters=int(self.n_clusters),
+            n_clusters=c,
             k=min(int(self.n_dissimilarities), n - 1),
-            focal_sets=self._family(),
+            focal_sets=family,
             d0=checked_d0(self.d0),
-            init=self._initial(data),
+            init=self._initial(data, family, c),
             n_init=int(self.n_init),
             stop=Stop(float(self.tol), int(self.max_iter)),
             constraint_weight=float(self.constraint_weight),
@@ -331,10 +336,7 @@ class EVCLUS(CredalClusterer):
             seed=seed,
         )
 
-    def _family(self) -> FocalSets | str:
-        return focal_family(self.focal_sets, self.n_clusters, _FAMILIES)
-
-    def _initial(self, data: Source | PairList) -> str | NDArray:
+    def _initial(self, data: Source | PairList, family: FocalSets | str, c: int) -> str | NDArray:
         init, listed = self.init, isinstance(data, PairList)
         if isinstance(init, str):
             if init not in _INITS:
@@ -347,7 +349,7 @@ class EVCLUS(CredalClusterer):
                     'pairs use "random" or masses.'
                 )
             return init
-        sets = first_focal_sets(self._family(), int(self.n_clusters))
+        sets = first_focal_sets(family, c)
         partition = init
         if not isinstance(partition, CredalPartition):
             partition = CredalPartition(np.asarray(init, dtype=float), sets)

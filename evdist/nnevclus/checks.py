@@ -17,8 +17,7 @@ BATCH, MINI = ("lbfgs", "adaptive"), ("rmsprop", "adam")
 
 def check_parameters(model: Any, client: Any) -> None:
     """Refuse parameters of an NNEVCLUS that are wrong by themselves, or with a client."""
-    for name in ("n_clusters", "n_components", "n_iter_no_change", "max_iter", "n_init",
-                 "checkpoint_every"):  # fmt: skip
+    for name in ("n_components", "n_iter_no_change", "max_iter", "n_init", "checkpoint_every"):
         integer(name, getattr(model, name), 1)
     for name in ("n_dissimilarities", "n_shards"):
         if getattr(model, name) is not None:

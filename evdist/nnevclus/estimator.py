@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from evdist.data.inputs import load
 from evdist.engine.device import find_device, find_here
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import at_most_objects, focal_family
+from evdist.estimators.checks import at_most_objects, focal_family, integer
+from evdist.estimators.number import clusters_for
 from evdist.evclus.solver import first_focal_sets
 from evdist.kernels.threads import thread_count
 from evdist.nnevclus.centres import label_centres
@@ -48,7 +49,9 @@ class NNEVCLUS(CredalClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
+    n_clusters : int or "auto", default=4
+        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
+        say one. `n_clusters_` holds the number.
     hidden : sequence of int, default=(20,)
         Rectified units of each hidden layer. The paper takes 1.5 times the number of focal sets.
     body : torch.nn.Module or None, default=None
@@ -132,6 +135,7 @@ class NNEVCLUS(CredalClusterer):
         each epoch, but for the last value, which is `objective_`.
     n_iter_ : int
     converged_ : bool
+    n_clusters_ : int
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
         As in EVCLUS.
@@ -157,7 +161,7 @@ class NNEVCLUS(CredalClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 4,
+        n_clusters: int | Literal["auto"] = 4,
         *,
         hidden: Sequence[int] = (20,),
         body: Any = None,
@@ -254,12 +258,12 @@ class NNEVCLUS(CredalClusterer):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         check_parameters(self, client)
         self._check_callbacks()
-        c = int(self.n_clusters)
-        family = focal_family(self.focal_sets, c, _FAMILIES)
         X = self._table(X, ensure_min_samples=2)
         n = len(X)
-        at_most_objects(c, n)
         source = source_of(X, self.metric, metric_features)
+        c = integer("n_clusters", clusters_for(self.n_clusters, source), 1)
+        family = focal_family(self.focal_sets, c, _FAMILIES)
+        at_most_objects(c, n)
         must, cannot = check_links(must_link, cannot_link, n)
         known = check_labels(labels, n, c)
         if self.centres is not None and known is not None:

@@ -194,7 +194,8 @@ class TestSelect:
     def test_fits_every_candidate_and_keeps_the_best(self, tmp_path):
         data_file(tmp_path)
         parameters = {k: v for k, v in PARAMETERS.items() if k not in ("n_clusters", "init")}
-        values = config(tmp_path, task="select", candidates=[2, 3, 4], parameters=parameters)
+        by = {"candidates": [2, 3, 4], "criterion": "nonspecificity"}
+        values = config(tmp_path, task="select", parameters=parameters, **by)
         with pytest.raises(KilledError, match="stopped"):
             quick(values, listen=[Stop("fit", 40)])
         result = quick(values)

@@ -37,7 +37,8 @@ Scale = Annotated[
     Literal["standard", "robust"] | None, typer.Option(help="Bring the columns to one scale.")
 ]
 Clusters = Annotated[
-    int | None, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")
+    str | None,
+    typer.Option("--clusters", "-c", metavar="NUMBER", help="Number of clusters, or 'auto'."),
 ]
 Links = Annotated[
     str | None, typer.Option(help="Table with columns i, j, link ('must' or 'cannot').")
@@ -83,7 +84,7 @@ def cluster(
             values["data"] = _given(
                 url=data, columns=column, drop=drop, label=label, weight=weight, scale=scale
             )
-        parameters = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
+        parameters = {**parsed(set_), **_given(n_clusters=_number(clusters), random_state=seed)}
         values |= _given(
             folder=out or None,
             algorithm=algorithm if algorithm != "evclus" or config is None else None,
@@ -124,8 +125,12 @@ def select(
     data: Data,
     out: Out,
     clusters: Annotated[
-        str, typer.Option("--clusters", "-c", metavar="LOW-HIGH", help="Numbers to try.")
-    ] = "2-10",
+        str | None, typer.Option("--clusters", "-c", metavar="LOW-HIGH", help="Numbers to try.")
+    ] = None,
+    criterion: Annotated[
+        str | None,
+        typer.Option(help="modes (default), nonspecificity, bic, silhouette or gap."),
+    ] = None,
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
@@ -139,13 +144,13 @@ def select(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Find the number of clusters: one fit for each, and the one that doubts least."""
+    """Find the number of clusters, or that the data show no structure; fit with that many."""
     with errors(json):
         config = JobConfig.of(
             task="select",
             folder=out,
             data=_given(url=data, columns=column, drop=drop, label=label, scale=scale),
-            candidates=_range(clusters),
+            **_given(candidates=clusters and _range(clusters), criterion=criterion),
             algorithm=algorithm,
             parameters={**parsed(set_), **_given(random_state=seed)},
             cluster=_cluster(workers, threads, scheduler),
@@ -155,10 +160,16 @@ def select(
         if json:
             show({**result.metrics, "selection": found, "folder": result.folder.url})
             return
-        names = ["n_clusters", found["criterion"], "objective"]
+        names = ["n_clusters", found["criterion"]]
+        if any("objective" in row for row in found["candidates"]):
+            names.append("objective")
         table(names, [[_short(row.get(name, "")) for name in names] for row in found["candidates"]])
-        say(f"best: {found['best']} clusters")
+        say(f"best: {found['verdict']}")
         _told(result, json)
+
+
+def _number(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isdigit() else text
 
 
 def _range(text: str) -> list[int]:
@@ -240,7 +251,7 @@ def submit(
 ) -> None:
     """Upload data and start a job in the background, or on a Prefect server."""
     with errors(json):
-        given = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
+        given = {**parsed(set_), **_given(n_clusters=_number(clusters), random_state=seed)}
         job = Client(storage, api_url).submit(
             data, algorithm, scale=scale, columns=column, drop=drop or (), label=label,
             weight=weight, bar=not json, **given,
