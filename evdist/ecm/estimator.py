@@ -47,6 +47,9 @@ class ECM(PrototypeClusterer):
         With "select": pairs of clusters that are among each other's so many nearest.
     metric : {"euclidean", "adaptive"}, default="euclidean"
         "adaptive" learns one Mahalanobis metric per cluster, for clusters that are not round.
+    scale : {"standard", "robust"} or None, default=None
+        Take its centre from each column of X and divide it by its spread: mean and standard
+        deviation, or median and interquartile range. New objects are brought to the same scale.
     init : "k-means++" or (n_clusters, d) array of prototypes
     n_init : int, default=5
         Seedings with "k-means++"; the best goes on. They are compared on at most 20,000 objects.
@@ -97,6 +100,7 @@ class ECM(PrototypeClusterer):
         focal_sets: str | FocalSets = "simple",
         pair_neighbours: int = 2,
         metric: str = "euclidean",
+        scale: str | None = None,
         init: str | ArrayLike = "k-means++",
         n_init: int = 5,
         tol: float = 1e-5,
@@ -112,6 +116,7 @@ class ECM(PrototypeClusterer):
         self.focal_sets = focal_sets
         self.pair_neighbours = pair_neighbours
         self.metric = metric
+        self.scale = scale
         self.init = init
         self.n_init = n_init
         self.tol = tol

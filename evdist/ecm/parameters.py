@@ -30,6 +30,7 @@ class ECMParameters(_Started):
     delta: float | str = "auto"
     pair_neighbours: int = 2
     metric: str = "euclidean"
+    scale: str | None = None
 
 
 class CECMParameters(_Started):

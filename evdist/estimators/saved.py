@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from evdist import __version__
 from evdist.belief import FocalSets
 from evdist.data.inputs import row_blocks
+from evdist.data.scale import Scale
 from evdist.partition import CredalPartition, io
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import (
@@ -270,6 +271,7 @@ def _fitted(model: Any) -> dict[str, Any]:
         # A list of pairs has no features.
         "n_features_in": getattr(model, "n_features_in_", None),
         "feature_names_in": None if names is None else [str(name) for name in names],
+        "column_scale": None if model._scale is None else model._scale.to_json(),
     }
 
 
@@ -278,6 +280,7 @@ def _take(model: Any, fitted: dict[str, Any]) -> None:
     model.history_ = [float(value) for value in fitted["history"]]
     model.n_iter_ = int(fitted["n_iter"])
     model.converged_ = bool(fitted["converged"])
+    model._scale = Scale.of_json(fitted.get("column_scale"))
     if fitted["n_features_in"] is not None:
         model.n_features_in_ = int(fitted["n_features_in"])
     if fitted["feature_names_in"] is not None:

@@ -29,6 +29,7 @@ from evdist.estimators.checks import (
 )
 from evdist.estimators.number import clusters_for
 from evdist.estimators.saved import same_part
+from evdist.evclus.geodesic import load_map, mapped, save_map
 from evdist.evclus.irqp import Stop
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.landmarks import Landmarks
@@ -74,7 +75,12 @@ class EVCLUS(CredalClusterer):
         "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "hamming",
         "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
         (i, j, dissimilarity); or a function of two rows, called as metric(X[i], X[j]) with i < j.
+        "geodesic" measures along the data, for clusters of any shape: the rows are mapped by
+        `evdist.features.GeodesicMap` (power=2) first, new ones alike.
         A sparse matrix always holds the dissimilarities of the pairs it stores.
+    scale : {"standard", "robust"} or None, default=None
+        Take its centre from each column of X and divide it by its spread: mean and standard
+        deviation, or median and interquartile range. New objects are brought to the same scale.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
         The sets of clusters that may get mass: empty set, singletons and all clusters together
         ("simple"); also all pairs; all sets; or ("select") the pairs of neighbouring clusters,
@@ -159,6 +165,7 @@ class EVCLUS(CredalClusterer):
         *,
         n_dissimilarities: int = 100,
         metric: str | Callable = "euclidean",
+        scale: str | None = None,
         focal_sets: str | FocalSets = "simple",
         pair_neighbours: int = 2,
         d0: float | str = "auto",
@@ -179,6 +186,7 @@ class EVCLUS(CredalClusterer):
         self.n_clusters = n_clusters
         self.n_dissimilarities = n_dissimilarities
         self.metric = metric
+        self.scale = scale
         self.focal_sets = focal_sets
         self.pair_neighbours = pair_neighbours
         self.d0 = d0
@@ -222,8 +230,8 @@ class EVCLUS(CredalClusterer):
             device, on the GPUs of its workers.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        X, data = self._source(X)
-        settings = self._settings(data, seed)
+        X, data, c = self._source(X, seed)
+        settings = self._settings(data, seed, c)
         constraints = self._constraints(X, data, must_link, cannot_link)
         weight = weights(sample_weight, data.n)
         rows = self._rows(data, settings, bool(constraints), client)
@@ -259,8 +267,8 @@ class EVCLUS(CredalClusterer):
         which makes them faster than it could read them, need nothing of the kind.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        X, data = self._source(X)
-        settings = self._settings(data, seed)
+        X, data, c = self._source(X, seed)
+        settings = self._settings(data, seed, c)
         if find_device(self.device, client) is not None:
             return self
         check_memory(data, settings, client)
@@ -278,11 +286,19 @@ class EVCLUS(CredalClusterer):
             return LocalSite(threads, folder, self.checkpoint_every, rows)
         return ClusterSite(threads, folder, self.checkpoint_every, rows, client)
 
-    def _source(self, X: Any) -> tuple[Any, Source | PairList]:
+    def _source(self, X: Any, seed: int) -> tuple[Any, Source | PairList, int]:
+        """The rows that are compared, their dissimilarities, and the number of clusters."""
         X = load(X)
         if not is_pair_list(X, self.metric):
             X = self._table(X, ensure_min_samples=2)
-        return X, make_source(X, self.metric, thread_count(self.n_jobs))
+        self._map, metric, threads = None, self.metric, thread_count(self.n_jobs)
+        if metric == "geodesic":
+            # Modes are counted where the rows lie, not along them.
+            c = clusters_for(self.n_clusters, X)
+            X, self._map = mapped(X, seed, self.n_jobs)
+            return X, make_source(X, "chebyshev", threads), integer("n_clusters", c, 1)
+        data = make_source(X, metric, threads)
+        return X, data, integer("n_clusters", clusters_for(self.n_clusters, data), 1)
 
     def _table(self, X: Any, **check: Any) -> NDArray:
         """X as an array: of finite numbers, or of anything that a callable metric can read."""
@@ -299,14 +315,14 @@ class EVCLUS(CredalClusterer):
         expand = self.expand_constraints and not isinstance(data, PairList)
         if expand and len(must) + len(cannot):
             # Guessed links may contradict each other in a roundabout way; the given ones may not.
+            metric = self.metric if self._map is None else "chebyshev"
             must, cannot = expand_constraints(
-                X, must, cannot, self.expand_constraints, metric=self.metric
+                X, must, cannot, self.expand_constraints, metric=metric
             )
         return Constraints(must, cannot)
 
-    def _settings(self, data: Source | PairList, seed: int) -> Settings:
+    def _settings(self, data: Source | PairList, seed: int, c: int) -> Settings:
         n = data.n
-        c = integer("n_clusters", clusters_for(self.n_clusters, data), 1)
         for name, least in (("n_dissimilarities", 1), ("pair_neighbours", 1), ("n_init", 1),
                             ("max_iter", 1), ("checkpoint_every", 1)):  # fmt: skip
             integer(name, getattr(self, name), least)
@@ -387,7 +403,7 @@ class EVCLUS(CredalClusterer):
         return cls._load(address(url), {} if metric is None else {"metric": metric})
 
     def stores(self) -> tuple[str, ...]:
-        return ("landmarks", "kept")
+        return ("landmarks", "kept", "geodesic")
 
     def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:
         landmarks = None
@@ -395,12 +411,18 @@ class EVCLUS(CredalClusterer):
             landmarks = save_landmarks(join(url, "landmarks.zarr"), self._landmarks)
         kept = save_kept(join(url, "kept.zarr"), self._kept)
         curve = [[float(q), float(value)] for q, value in self.d0_curve_]
-        return {"d0": float(self.d0_), "d0_curve": curve}, {"landmarks": landmarks, "kept": kept}
+        parts = {"landmarks": landmarks, "kept": kept}
+        if self._map is not None:
+            parts["geodesic"] = save_map(join(url, "geodesic.zarr"), self._map)
+        return {"d0": float(self.d0_), "d0_curve": curve}, parts
 
     def _load_parts(self, url: str, fitted: dict[str, Any], parts: Mapping[str, Any]) -> None:
         self.d0_ = float(fitted["d0"])
         self.d0_curve_ = [(float(q), float(value)) for q, value in fitted["d0_curve"]]
-        self._landmarks = None
+        self._landmarks = self._map = None
+        if parts.get("geodesic") is not None:
+            self._map, mark = load_map(join(url, "geodesic.zarr"))
+            same_part(url, "geodesic", mark, parts)
         if parts["landmarks"] is not None:
             given = self.metric if callable(self.metric) else None
             self._landmarks, mark = load_landmarks(join(url, "landmarks.zarr"), given)
@@ -416,10 +438,9 @@ class EVCLUS(CredalClusterer):
             raise StoreError(f"masses.zarr has other focal sets than landmarks.zarr. {cure}")
         source = landmarks.source
         width = len(source.metric.centre) if isinstance(source, AttributeSource) else None
-        if width is not None and width != self.n_features_in_:
-            raise StoreError(
-                f"landmarks.zarr has {width} features, the model {self.n_features_in_}. {cure}"
-            )
+        known = self.n_features_in_ if self._map is None else len(self._map.landmarks_)
+        if width is not None and width != known:
+            raise StoreError(f"landmarks.zarr has {width} features, the model {known}. {cure}")
 
     # ------------------------------------------------------------------ new objects
     def predict_mass(self, X: Any) -> Any:
@@ -439,6 +460,7 @@ class EVCLUS(CredalClusterer):
                 "dissimilarities to the fitted ones."
             )
         X = self._table(load(X), reset=False)
+        X = X if self._map is None else self._map.transform(X)
         device = find_device(self.device)
         rows: Rows = NumbaRows(thread_count(self.n_jobs))
         if device is not None:

@@ -15,6 +15,7 @@ class EVCLUSParameters(Parameters):
     n_clusters: int | Literal["auto"] = 4
     n_dissimilarities: int = 100
     metric: str = "euclidean"
+    scale: str | None = None
     focal_sets: str = "simple"
     pair_neighbours: int = 2
     d0: float | str = "auto"

@@ -62,6 +62,9 @@ class NNEVCLUS(CredalClusterer):
     metric : str or callable, default="euclidean"
         As for EVCLUS, without lists of pairs. With "precomputed" the inputs of the network are
         `n_components` principal components of the rows of dissimilarities.
+    scale : {"standard", "robust"} or None, default=None
+        Take its centre from each column of X and divide it by its spread: mean and standard
+        deviation, or median and interquartile range. New objects are brought to the same scale.
     n_components : int, default=5
         With metric="precomputed" only.
     d0 : float, "auto" or str such as "q0.9", default="auto"
@@ -167,6 +170,7 @@ class NNEVCLUS(CredalClusterer):
         body: Any = None,
         focal_sets: str | FocalSets = "simple",
         metric: str | Callable = "euclidean",
+        scale: str | None = None,
         n_components: int = 5,
         d0: float | str = "auto",
         n_dissimilarities: int | None = None,
@@ -198,6 +202,7 @@ class NNEVCLUS(CredalClusterer):
         self.body = body
         self.focal_sets = focal_sets
         self.metric = metric
+        self.scale = scale
         self.n_components = n_components
         self.d0 = d0
         self.n_dissimilarities = n_dissimilarities

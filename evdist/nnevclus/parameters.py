@@ -17,6 +17,7 @@ class NNEVCLUSParameters(Parameters):
     hidden: Sequence[int] = (20,)
     focal_sets: str = "simple"
     metric: str = "euclidean"
+    scale: str | None = None
     n_components: int = 5
     d0: float | str = "auto"
     n_dissimilarities: int | None = None

@@ -213,6 +213,8 @@ class JobConfig(_Part):
         metric = self.parameters.get("metric")
         if self.data.scale is not None and metric in ("precomputed", "pairs"):
             raise ValueError(f"data.scale is for attributes; with metric {metric!r} leave it out.")
+        if self.data.scale is not None and self.parameters.get("scale") is not None:
+            raise ValueError("Give data.scale or parameters.scale, not both: it is the same scale.")
 
     @property
     def fingerprint(self) -> str:

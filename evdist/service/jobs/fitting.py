@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from evdist.data.dataset import Dataset
+from evdist.data.scale import ScaleWarning
 from evdist.partition import CredalPartition
 from evdist.registry import load
 from evdist.service.config import algorithms
@@ -74,7 +75,9 @@ def sample(job: Job) -> dict[str, Any]:
         return {"sampled": False}
     job.tell("sample")
     client = {"client": job.client} if job.client is not None else {}
-    model.sample_pairs(job.X, **client)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
+        model.sample_pairs(job.X, **client)
     kept = job.folder.has("pairs.zarr")
     return {"sampled": kept, "files": ["pairs.zarr/zarr.json"] if kept else []}
 
@@ -92,7 +95,12 @@ def fit(job: Job) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as heard, _loading("evdist.service.jobs.results"):
         warnings.simplefilter("always")
         model.fit(job.X, **given)
-    told = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
+    told = [
+        str(one.message) for one in heard
+        if issubclass(one.category, UserWarning)
+        # The check of the data has told that, in the words of a job.
+        and not issubclass(one.category, ScaleWarning)
+    ]  # fmt: skip
     for sentence in dict.fromkeys(told):
         logger.warning("%s", sentence)
     keep_model(job.folder, model)

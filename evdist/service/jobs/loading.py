@@ -98,7 +98,8 @@ def validate(job: Job) -> dict[str, Any]:
         return {"warnings": [], "scale": None}  # a list of pairs: the estimator looks at it
     clusters = config.parameters.get("n_clusters")
     least = max(2, *(config.candidates or []), clusters if isinstance(clusters, int) else 2)
-    scaled = config.data.scale is not None or job.metric == "precomputed"
+    asked = config.data.scale or config.parameters.get("scale")
+    scaled = asked is not None or job.metric == "precomputed"
     found = check_data(
         data, least=least, scaled=scaled, tell=lambda n: job.tell("validate", n, data.n)
     )
