@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
 from evdist.ecm.base import PrototypeClusterer, check_spread, checked_model, delta_for
@@ -18,6 +20,10 @@ from evdist.estimators.number import clusters_for
 __all__ = ["ECM"]
 
 _FAMILIES = ("simple", "pairs", "full", "select")
+#: Prototypes have met below this share of the usual distance between objects, when the largest
+#: mass of an object is below _EVEN on average; with beta up to _SOFT that was never seen.
+_MET, _EVEN, _SOFT = 0.07, 0.5, 1.5
+_LOOKED_AT = 10_000
 
 
 class ECM(PrototypeClusterer):
@@ -34,7 +40,8 @@ class ECM(PrototypeClusterer):
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
-        Hardness: near 1 the masses are almost all on one set.
+        Hardness: near 1 the masses are almost all on one set. Where there are many attributes 2
+        may be too soft, which a warning tells: MNIST needs 1.2.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of X: what is farther from all prototypes is an
         outlier. "auto" is the root mean square of the distances between two objects; R's evclust
@@ -159,4 +166,21 @@ class ECM(PrototypeClusterer):
         fit = self._solve(rows, model, X, w)
         partition = self._keep_and_place(rows, fit.value.model)
         self._finish(partition, fit.history, fit.converged)
+        self._tell_of_beta(X)
         return self
+
+    def _tell_of_beta(self, X: NDArray[Any]) -> None:
+        """In many dimensions a large beta spreads all masses evenly, and prototypes meet."""
+        V = self.prototypes_
+        if len(V) < 2 or self.beta <= _SOFT or not (X != X[0]).any():
+            return
+        gaps = np.linalg.norm(V[:, None] - V, axis=2) + np.diag(np.full(len(V), np.inf))
+        k, m = (int(at) for at in np.unravel_index(gaps.argmin(), gaps.shape))
+        largest = float(np.asarray(self.credal_partition_.mass[:_LOOKED_AT]).max(axis=1).mean())
+        # delta "auto" is sqrt(2) times the distance of an object from the mean.
+        if gaps[k, m] < _MET * delta_for("auto", X, None) and largest < _EVEN:
+            warnings.warn(
+                f"The prototypes of clusters {k} and {m} have met, and masses are spread almost "
+                f"evenly: beta={self.beta:g} is too soft for these data. Try beta=1.2.",
+                stacklevel=3,
+            )

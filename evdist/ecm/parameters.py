@@ -59,7 +59,7 @@ class CCMParameters(_Started):
     n_clusters: int = 4
     gamma: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     focal_sets: str = "pairs"
 
 
@@ -73,7 +73,7 @@ class BPECParameters(_Iterated):
     bel_max: float | None = None
     alpha: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     focal_sets: str = "simple"
     pair_neighbours: int = 2
-    metric: str = "adaptive"
+    metric: str = "euclidean"
