@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from evdist import EVCLUS
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.evclus.local import LocalExecutor
+from evdist.evclus.irqp import LocalExecutor
 from evdist.evclus.problem import Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs

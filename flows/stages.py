@@ -21,7 +21,7 @@ from prefect.logging.handlers import APILogHandler
 from evdist.engine.progress import Progress
 from evdist.registry import load
 from evdist.service.config import Cluster, ConfigError, JobConfig
-from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, run
+from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState, run
 
 __all__ = ["enter_stages", "reachable", "stage"]
 
@@ -68,11 +68,18 @@ def _may_pass(task: Any, task_run: Any, state: Any) -> bool:
 )
 def stage(config: JobConfig, name: str) -> str:
     """Enter one stage; what was done before is not done again. The result is the job folder."""
-    return run(config, through=name, listen=(Artifacts(config, name),)).folder.url
+    return run(config, through=name, listen=(Artifacts(config, name),), resume=False).folder.url
 
 
 def enter_stages(config: JobConfig, names: tuple[str, ...]) -> JobResult:
-    """All stages, one after the other; the last one's folder."""
+    """All stages, one after the other; the last one's folder.
+
+    A flow run that begins after a cancel was carried out is a wish to go on. A cancel that came
+    while it was queued counts, and no retry of a stage takes it back.
+    """
+    folder = JobFolder.create(config)
+    if folder.state is JobState.CANCELLED:
+        folder.forget_cancel()
     with _logged():
         for name in names:
             stage(config, name)

@@ -6,49 +6,73 @@ fit there, so masses are those of the CPU but for rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from evdist.belief import FocalSets
 from evdist.bootclus.device_intervals import WINDOW_BYTES, gaussian_posteriors, interval_targets
 from evdist.bootclus.interval_kernel import ranks
-from evdist.bootclus.intervals import MIN_BAND, IntervalPairs, Replicates
+from evdist.bootclus.intervals import MIN_BAND, IntervalPairs
 from evdist.bootclus.replicates import GaussianReplicates
-from evdist.bootclus.solver import MassFit, fit_masses
 from evdist.engine.memory import check_memory
+from evdist.evclus.problem import Pairs
 from evdist.evclus.rows.arrays import Graph
 from evdist.evclus.rows.device import DeviceRows
 from evdist.evclus.rows.device_pairs import device_block
-from evdist.evclus.rows.kept import Resident
+from evdist.evclus.rows.kept import Kept, Piece, Resident
 from evdist.evclus.rows.memory import thread_memory
 from evdist.evclus.rows.sweep import Block
-from evdist.evclus.sites import LocalSite
 from evdist.kernels.graph import MIN_COLOURS, PairGraph
 
-__all__ = ["DeviceIntervals", "check_memory_on", "fit_masses_on", "intervals_on"]
+__all__ = ["DeviceIntervals", "SentIntervals", "check_memory_on", "intervals_of", "intervals_on"]
 
 
-def fit_masses_on(
-    name: str | torch.device,
-    X: NDArray,
-    replicates: Replicates,
-    focal_sets: FocalSets,
-    start: NDArray,
-    *,
-    site: LocalSite,
-    **how: Any,
-) -> MassFit:
-    """`fit_masses`, with the same arguments, and its work on a device; the folder is the site's."""
-    there = replace(site, rows=DeviceRows(str(name)))
-    hold = partial(intervals_on, torch.device(name))
-    return fit_masses(X, replicates, focal_sets, start, site=there, hold=hold, **how)
+def intervals_of(
+    name: str, shape: tuple[int, int], k: int, B: int, c: int, client: Any = None
+) -> tuple[DeviceRows, Callable[[IntervalPairs], Pairs]]:
+    """The rows of a device, and what makes the intervals of a fit there; `fit_masses` takes both.
+
+    With a client, those of each of its workers. A fit that finds too little memory is refused.
+    """
+    rows, need = DeviceRows(name), (shape, k, B, c)
+    if client is None:
+        check_memory_on(rows.device, *need)
+        return rows, partial(intervals_on, rows.device)
+    client.run(_check_worker, rows, *need)
+    return rows, SentIntervals
+
+
+def _check_worker(rows: DeviceRows, *need: Any) -> None:
+    check_memory_on(rows.device, *need)
+
+
+@dataclass(frozen=True)
+class SentIntervals:
+    """Kept pairs whose intervals each worker makes on its device, for its own pieces."""
+
+    made: IntervalPairs
+
+    @property
+    def n(self) -> int:
+        return self.made.n
+
+    @property
+    def entries(self) -> int:
+        return self.made.entries
+
+    def kept_on(self, device: torch.device, pieces: Sequence[Piece]) -> tuple[Graph, Kept]:
+        """The graph on a device, and the intervals of some pieces: runs of positions."""
+        there = intervals_on(device, self.made, pieces)
+        return there.graph, there.kept
+
+    def block(self, lo: int, hi: int) -> Block:
+        """For a look at a few of them, here."""
+        return self.made.block(lo, hi)
 
 
 @dataclass(frozen=True)
@@ -74,18 +98,24 @@ class DeviceIntervals:
     def kept(self) -> Resident:
         return Resident.whole(self.targets, self.graph.bounds)
 
+    def kept_on(self, device: torch.device, pieces: Sequence[Piece]) -> tuple[Graph, Kept]:
+        return self.graph, self.kept
+
     def block(self, lo: int, hi: int) -> Block:
         """As those of `IntervalPairs`: a row's partners, then the same with n added."""
         return device_block(self.layout, self.kept, lo, hi, views=2)
 
 
-def intervals_on(device: torch.device, made: IntervalPairs) -> DeviceIntervals:
-    """The intervals of all kept pairs, made and kept on a device."""
+def intervals_on(
+    device: torch.device, made: IntervalPairs, pieces: Sequence[Piece] | None = None
+) -> DeviceIntervals:
+    """The intervals of all kept pairs, or of some pieces, made and kept on a device."""
     replicates = made.replicates
     c, B = replicates.n_clusters, replicates.size
     targets = interval_targets(
-        made.graph, _posteriors(device, made), (c, B), ranks(B, made.confidence), device=device
-    )
+        made.graph, _posteriors(device, made), (c, B), ranks(B, made.confidence), device=device,
+        pieces=pieces,
+    )  # fmt: skip
     return DeviceIntervals(made.graph, targets)
 
 

@@ -14,8 +14,10 @@ post         posterior probabilities of an object under every replicate, c B num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -88,6 +90,7 @@ class _Band:
 def interval_targets(
     graph: PairGraph, posteriors: Maker, shape: tuple[int, int], quantiles: Quantiles,
     *, device: torch.device, room: int = WINDOW_BYTES,
+    pieces: Sequence[tuple[int, int]] | None = None,
 ) -> Tensor:  # fmt: skip
     """Targets of the two residuals of every kept pair, (2 k, n): P^l, then 1 - P^u, eq. (13).
 
@@ -97,6 +100,8 @@ def interval_targets(
     posteriors : of positions (rows,) int64 on the device
     shape : (c, B)
     room : int, bytes of a window; its bands may need more
+    pieces : runs of positions (lo, hi) whose targets are wanted, those of others are not made;
+        None for all
     """
     c, B = shape
     there = Graph.of(graph, device)
@@ -104,19 +109,33 @@ def interval_targets(
     out = torch.empty(2 * graph.k, graph.n, device=device)
     band = _Band(graph, room // (4 * graph.colours * c * B) - 2 * _Band(graph, 0).reach)
     for place, count, first, width in band.windows():
+        wanted = _wanted(there.bounds, place, place + count, pieces)
+        if not wanted:
+            continue
         held = _window(graph, posteriors, shape, first, width, device)
-        for colour, partners in enumerate(there.colours):
-            lo, hi = there.bounds[colour : colour + 2]
-            mine = min(count, hi - lo - place)  # the last place of some colours is empty
-            if mine > 0:
-                begins = (colour + np.array(graph.offsets)) % graph.colours * width
-                base = torch.as_tensor(begins.astype(np.int32), device=device)
-                kernels.intervals(
-                    held, out, replace(partners, base=base), quantiles,
-                    own=colour * width, lo=lo, place=place, rows=mine,
-                )  # fmt: skip
+        for colour, a, b in wanted:
+            begins = (colour + np.array(graph.offsets)) % graph.colours * width
+            base = torch.as_tensor(begins.astype(np.int32), device=device)
+            kernels.intervals(
+                held, out, replace(there.colours[colour], base=base), quantiles,
+                own=colour * width, lo=there.bounds[colour], place=a, rows=b - a,
+            )  # fmt: skip
         del held
     return out
+
+
+def _wanted(
+    bounds: Sequence[int], first: int, last: int, pieces: Sequence[tuple[int, int]] | None
+) -> list[tuple[int, int, int]]:
+    """(colour, a, b): places a..b-1 of a colour, within first..last-1, that `pieces` hold."""
+    found = []
+    for lo, hi in pairwise(bounds) if pieces is None else pieces:
+        colour = bisect_right(bounds, lo) - 1
+        # The last place of some colours is empty: they end earlier.
+        a, b = max(lo - bounds[colour], first), min(hi - bounds[colour], last)
+        if a < b:
+            found.append((colour, a, b))
+    return found
 
 
 def _window(

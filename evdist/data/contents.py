@@ -150,6 +150,11 @@ class Contents:
     weighted: bool
     fingerprint: str
 
+    @property
+    def nbytes(self) -> int:
+        """Of the rows, before compression."""
+        return self.n * self.d * np.dtype(self.dtype).itemsize
+
 
 @dataclass
 class Digest:

@@ -7,13 +7,16 @@ data.zarr/  zarr v3 group; attributes {"evdist": "data", "version": 1, "n", "d",
   label     (n,) int32 numbers into "classes", -1 where unknown; only where there are labels
   weight    (n,) float64; only where there are weights
 ```
-A store is filled chunk by chunk; what a stopped writer has left is kept, and only what is missing
-is written again. Chunks end with a checksum.
+A store is filled chunk by chunk by one process at a time; what a stopped writer has left is kept,
+and only what is missing is written again. Chunks end with a checksum. "complete" is written last,
+in one step; a store that has it is never opened for writing again.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +38,16 @@ from evdist.stores.encoding import (
     reading,
     seal,
 )
-from evdist.stores.paths import Url, address, children, exists, join, remove
+from evdist.stores.lease import Lease, beating
+from evdist.stores.paths import Url, address, alone, children, exists, is_local, join, remove
 
-__all__ = ["Contents", "Dataset", "Table", "is_dataset", "read_contents", "write_dataset"]
+__all__ = ["Contents", "Dataset", "Table", "is_complete", "is_dataset", "read_contents"]
+__all__ += ["write_dataset"]
 
 KIND, VERSION = "data", 1
 _CURE = "Remove it and load the data again."
+#: Seconds to wait for another process that writes the same store.
+_PATIENCE = 3600.0
 _SEALED = ("evdist", "version", "n", "d", "dtype", "columns", "classes", "fingerprint")
 
 
@@ -52,6 +59,15 @@ def is_dataset(url: Url) -> bool:
         return False
 
 
+def is_complete(url: Url, fingerprint: str | None = None) -> bool:
+    """Whether a whole store lies there, of this content if one is named; it is only looked at."""
+    if not exists(join(address(url), "zarr.json")):
+        return False
+    attributes = dict(open_group(address(url), "data set").attrs)
+    same = fingerprint is None or attributes.get("fingerprint") == fingerprint
+    return attributes.get("complete") is True and same
+
+
 def write_dataset(
     table: Table, url: Url, contents: Contents, tell: Callable[[int], None] | None = None
 ) -> Dataset:
@@ -60,9 +76,34 @@ def write_dataset(
     The store there must be of the same content; `tell` hears how many rows are stored.
     """
     url = address(url)
+    with _only_writer(url) as still_ours:
+        if not is_complete(url, contents.fingerprint):
+            _write(table, url, contents, tell, still_ours)
+    return Dataset.open(url)
+
+
+@contextmanager
+def _only_writer(url: str) -> Iterator[Callable[[], None]]:
+    """Wait until no other process writes there; what to call before a step that others see."""
+    if is_local(url):
+        os.makedirs(os.path.dirname(url), exist_ok=True)
+        with alone(f"{url}.lock", _PATIENCE):
+            yield lambda: None
+        return
+    lease = Lease(f"{url}.lease")
+    with lease.held(_PATIENCE), beating(lease):
+        yield lease.check
+
+
+def _write(
+    table: Table,
+    url: str,
+    contents: Contents,
+    tell: Callable[[int], None] | None,
+    still_ours: Callable[[], None],
+) -> None:
+    """All that is missing, then the word that nothing is, in one step."""
     group = _group(url, contents)
-    if group.attrs.get("complete") is True:
-        return Dataset.open(url)
     X = group["X"]
     assert isinstance(X, zarr.Array)
     rows = X.chunks[0]
@@ -90,17 +131,19 @@ def write_dataset(
     if lo != contents.n or digest.text(shape, contents.dtype, contents.columns) != (
         contents.fingerprint
     ):
+        still_ours()
         remove(url)
         raise StoreError(f"{table.name} changed while it was read. Start again when it is at rest.")
     for name, values in (("label", label), ("weight", weight)):
         if values is not None:
-            target = group.create_array(
+            # Never anew in the place of what is there: a reader would see it empty.
+            target = group.require_array(
                 name, shape=values.shape, chunks=values.shape, dtype=values.dtype,
-                compressors=checked(COMPRESSOR), overwrite=True,
+                compressors=checked(COMPRESSOR),
             )  # fmt: skip
             target[:] = values
+    still_ours()
     group.attrs["complete"] = True
-    return Dataset.open(url)
 
 
 def _holds(X: zarr.Array[Any], lo: int, hi: int, block: NDArray[Any]) -> bool:
@@ -149,6 +192,17 @@ def _group(url: str, contents: Contents) -> zarr.Group:
     return group
 
 
+def _beside(url: str, group: zarr.Group, name: str) -> NDArray[Any] | None:
+    """An array with one value per row, None where there is none."""
+    found = group.get(name)
+    if not isinstance(found, zarr.Array):
+        return None
+    if found.nchunks_initialized != found.nchunks:
+        raise StoreError(f"{url} is damaged: the values of {name!r} are lost. {_CURE}")
+    with reading(url, _CURE):
+        return np.asarray(found[:])
+
+
 @dataclass(frozen=True)
 class Dataset:
     """A finished store: `X` is read when it is needed; labels and weights are in memory."""
@@ -185,12 +239,9 @@ class Dataset:
         if X.nchunks_initialized != X.nchunks:
             missing = X.nchunks - X.nchunks_initialized
             raise StoreError(f"{url} is damaged: {missing} of {X.nchunks} chunks are lost. {_CURE}")
-        with reading(url, _CURE):
-            aside = {
-                name: np.asarray(found[:]) if isinstance(found := group.get(name), zarr.Array)
-                else None
-                for name in ("label", "weight")
-            }  # fmt: skip
+        aside = {name: _beside(url, group, name) for name in ("label", "weight")}
+        if (aside["label"] is None) != (attributes["classes"] is None):
+            raise StoreError(f"{url} is damaged: the classes of the rows are lost. {_CURE}")
         return cls(
             url, X, attributes["columns"], attributes["classes"],
             aside["label"], aside["weight"], attributes["fingerprint"],

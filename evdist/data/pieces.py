@@ -5,12 +5,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["array_pieces", "readable", "regrouped", "rows_at_once"]
+__all__ = ["array_pieces", "dask_pieces", "readable", "regrouped", "rows_at_once"]
 
 #: Numbers read at a time where a table is not wanted whole: 64 MB as float64.
 PIECE_SIZE = 1 << 23
@@ -40,6 +41,15 @@ def array_pieces(array: Any) -> Iterator[NDArray[Any]]:
     step = max(rows // chunk, 1) * chunk
     for lo in range(0, max(array.shape[0], 1), step):
         yield np.asarray(array[lo : lo + step])
+
+
+def dask_pieces(X: Any) -> Iterator[NDArray[Any]]:
+    """Consecutive pieces of rows of a Dask array or frame, computed one at a time."""
+    if hasattr(X, "to_dask_array"):
+        X = X.to_dask_array(lengths=True)
+    bounds = np.cumsum([0, *X.chunks[0]])
+    for a, b in pairwise(bounds):
+        yield np.asarray(X[a:b].compute())
 
 
 def rows_at_once(width: int) -> int:

@@ -12,13 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from evdist.kernels.distances import METRICS, Metric, distances, pairwise
 from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["AttributeSource", "CallableSource", "MatrixSource", "PairList", "Source", "pair_list"]
+__all__ = ["AttributeSource", "CallableSource", "MatrixSource", "PairList", "Source"]
+__all__ += ["is_pair_list", "make_source", "pair_list"]
+
+#: Objects are counted in 32 bits.
+_MAX_OBJECTS = 2**32
 
 Objects = NDArray[np.uint32]
 
@@ -267,3 +272,52 @@ def known_metric(metric: object) -> str:
             f"callable, got {metric!r}."
         )
     return metric
+
+
+def is_pair_list(X: Any, metric: Any) -> bool:
+    """A sparse matrix, or three columns i, j, d with metric="pairs"."""
+    return sp.issparse(X) or metric == "pairs"
+
+
+def make_source(X: Any, metric: Any, n_threads: int = 1) -> Source | PairList:
+    """The source of dissimilarities that X and `metric` describe."""
+    if sp.issparse(X):
+        return _sparse_pairs(X)
+    if isinstance(metric, str) and metric == "pairs":
+        return _listed_pairs(X)
+    if isinstance(metric, str) and metric == "precomputed":
+        return MatrixSource.of(np.asarray(X, dtype=float))
+    if callable(metric):
+        return CallableSource(np.asarray(X), metric)
+    return AttributeSource.of(X, known_metric(metric), n_threads)
+
+
+def _sparse_pairs(X: Any) -> PairList:
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"A sparse X is taken for dissimilarities of pairs and must be square, got {X.shape}. "
+            "For attributes pass X.toarray()."
+        )
+    coo = X.tocoo()
+    return pair_list(coo.row, coo.col, coo.data, X.shape[0])
+
+
+def _listed_pairs(X: Any) -> PairList:
+    table = np.asarray(X, dtype=float)
+    if table.ndim != 2 or table.shape[1] != 3:
+        raise ValueError(
+            f"metric='pairs' needs rows (i, j, dissimilarity), got shape {table.shape}."
+        )
+    if not len(table):
+        raise ValueError("The pair list is empty; it needs rows (i, j, dissimilarity).")
+    ids = table[:, :2]
+    bad = ~((ids == np.floor(ids)) & (ids >= 0) & (ids < _MAX_OBJECTS)).all(axis=1)
+    if bad.any():
+        row = int(bad.argmax())
+        i, j = ids[row].tolist()
+        raise ValueError(
+            f"Row {row} of the pair list names objects {i:g} and {j:g}; objects are numbered "
+            "0, 1, 2, ..."
+        )
+    i, j = ids.astype(np.int64).T
+    return pair_list(i, j, table[:, 2], int(ids.max()) + 1)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
-from evdist.ecm.blocks import LocalRows
+from evdist.ecm.blocks import LocalRows, rows_of
 from evdist.ecm.solver import ECMSolver, Fitted, Model, Rows
 from evdist.ecm.start import SAMPLE, seeded_solvers, with_neighbour_pairs
 from evdist.engine.loop import Solution, best_of, minimise
@@ -22,12 +22,20 @@ from evdist.estimators.checks import (
     non_negative,
     one_of,
     positive,
+    weights,
 )
 from evdist.estimators.placing import RowMasses
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
 
-__all__ = ["METRICS", "PrototypeClusterer", "check_descent", "check_spread", "checked_model"]
+__all__ = [
+    "METRICS",
+    "MeansClusterer",
+    "PrototypeClusterer",
+    "check_descent",
+    "check_spread",
+    "checked_model",
+]
 __all__ += ["chosen_sets", "delta_for", "ecm_parameters"]
 
 METRICS = ("euclidean", "adaptive")
@@ -104,6 +112,40 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
         alpha, beta, delta = (float(values[name]) for name in ("alpha", "beta", "delta"))
         sets = self.credal_partition_.focal_sets
         self._keep(Model(sets, arrays["prototypes"], alpha, beta, delta, arrays.get("metric")))
+
+
+class MeansClusterer(PrototypeClusterer):
+    """A clusterer whose descent is that of ECM from `_start(X, weights)`, a checked model."""
+
+    _start: Callable[[NDArray[Any], NDArray[np.float64] | None], Model]
+
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None, client: Any = None
+    ) -> Self:
+        """Cluster the objects.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
+            file
+        y : ignored
+        sample_weight : (n,) array, positive
+            They are divided by their mean: two of everything changes nothing.
+        client : distributed.Client, default=None
+            Run the iterations on a Dask cluster instead of on threads; the result is the same.
+        """
+        X = self._table(X, ensure_min_samples=2)
+        w = weights(sample_weight, len(X))
+        model = self._start(X, w)
+        rows = rows_of(X, w, self.n_jobs, client)
+        fit = self._solve(rows, model, X, w)
+        partition = self._keep_and_place(rows, fit.value.model)
+        self._finish(partition, fit.history, fit.converged)
+        self._look_back(X)
+        return self
+
+    def _look_back(self, X: NDArray[Any]) -> None:
+        """A word about the fit, where an estimator has one."""
 
 
 def ecm_parameters(alpha: Any, beta: Any, delta: Any) -> tuple[float, float, float]:

@@ -8,6 +8,7 @@ over the masses and one metric per cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +39,7 @@ _FAMILIES = ("simple", "pairs", "full", "select")
 _MOST_NEIGHBOURS = 100
 
 
+@dataclass(eq=False, repr=False)
 class BPEC(PrototypeClusterer):
     """Belief-peaks evidential clustering: centres are objects that stand out, and stay.
 
@@ -104,44 +106,24 @@ class BPEC(PrototypeClusterer):
     (3, 2)
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_neighbors: int | None = None,
-        q: float = 0.9,
-        delta_min: float = 0.0,
-        delta_max: float | None = None,
-        bel_min: float = 0.0,
-        bel_max: float | None = None,
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        delta: float | str = "auto",
-        focal_sets: str | FocalSets = "simple",
-        pair_neighbours: int = 2,
-        metric: str = "euclidean",
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        n_jobs: int | None = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.q = q
-        self.delta_min = delta_min
-        self.delta_max = delta_max
-        self.bel_min = bel_min
-        self.bel_max = bel_max
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.focal_sets = focal_sets
-        self.pair_neighbours = pair_neighbours
-        self.metric = metric
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
+    n_clusters: int | None = None
+    _: KW_ONLY
+    n_neighbors: int | None = None
+    q: float = 0.9
+    delta_min: float = 0.0
+    delta_max: float | None = None
+    bel_min: float = 0.0
+    bel_max: float | None = None
+    alpha: float = 1.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    focal_sets: str | FocalSets = "simple"
+    pair_neighbours: int = 2
+    metric: str = "euclidean"
+    tol: float = 1e-5
+    max_iter: int = 200
+    n_jobs: int | None = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the centres and cluster the objects.

@@ -26,19 +26,18 @@ Differs: the paper lets sets have at most T_c clusters; here that is the choice 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import PrototypeClusterer, checked_model, delta_for
-from evdist.ecm.blocks import rows_of
+from evdist.ecm.base import MeansClusterer, checked_model, delta_for
 from evdist.ecm.solver import Floats, Model, Sums
 from evdist.engine.progress import Progress
-from evdist.estimators.checks import non_negative, weights
+from evdist.estimators.checks import non_negative
 
 __all__ = ["CCM", "CredalModel"]
 
@@ -79,7 +78,8 @@ class CredalModel(Model):
         return replace(self, prototypes=self.prototypes + moved)
 
 
-class CCM(PrototypeClusterer):
+@dataclass(eq=False, repr=False)
+class CCM(MeansClusterer):
     """Credal c-means: like ECM, but a set of clusters is as far as the clusters in it.
 
     In ECM an object of one cluster may lie at the centre of a set of two others and be given to
@@ -136,69 +136,33 @@ class CCM(PrototypeClusterer):
 
     #: Read by the checks and the descent that all prototype-based clusterers share.
     alpha, metric = 0.0, "euclidean"
-    _model: CredalModel
 
-    def __init__(
-        self,
-        n_clusters: int = 4,
-        *,
-        gamma: float = 1.0,
-        beta: float = 2.0,
-        delta: float | str = "auto",
-        focal_sets: str | FocalSets = "pairs",
-        init: str | ArrayLike = "k-means++",
-        n_init: int = 5,
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.gamma = gamma
-        self.beta = beta
-        self.delta = delta
-        self.focal_sets = focal_sets
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callbacks = callbacks
+    n_clusters: int = 4
+    _: KW_ONLY
+    gamma: float = 1.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    focal_sets: str | FocalSets = "pairs"
+    init: str | ArrayLike = "k-means++"
+    n_init: int = 5
+    tol: float = 1e-5
+    max_iter: int = 200
+    n_jobs: int | None = None
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
-    def fit(
-        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None, client: Any = None
-    ) -> Self:
-        """Cluster the objects.
-
-        Parameters
-        ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
-        y : ignored
-        sample_weight : (n,) array, positive
-            They are divided by their mean: two of everything changes nothing.
-        client : distributed.Client, default=None
-            Run the iterations on a Dask cluster instead of on threads; the result is the same.
-        """
-        X = self._table(X, ensure_min_samples=2)
+    def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> CredalModel:
         gamma = non_negative("gamma", self.gamma)
-        w = weights(sample_weight, len(X))
         delta = delta_for(self.delta, X, w)
         plain = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta)
-        model = CredalModel(
+        return CredalModel(
             plain.focal_sets, plain.prototypes, 0.0, plain.beta, plain.delta, gamma=gamma
         )
-        rows = rows_of(X, w, self.n_jobs, client)
-        fit = self._solve(rows, model, X, w)
-        partition = self._keep_and_place(rows, fit.value.model)
-        self._finish(partition, fit.history, fit.converged)
-        return self
 
     # ------------------------------------------------------------------ on disk
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values, arrays = super()._state()
+        assert isinstance(self._model, CredalModel)
         return {**values, "gamma": self._model.gamma}, arrays
 
     def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

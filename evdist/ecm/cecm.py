@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ _FAMILIES = ("simple", "pairs", "full")
 _TABLES = 8
 
 
+@dataclass(eq=False, repr=False)
 class CECM(PrototypeClusterer):
     """Constrained evidential c-means: ECM with pairs of objects known to be together or apart.
 
@@ -72,36 +74,20 @@ class CECM(PrototypeClusterer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 4,
-        *,
-        alpha: float = 1.0,
-        delta: float | str = "auto",
-        focal_sets: str | FocalSets = "simple",
-        metric: str = "euclidean",
-        constraint_weight: float = 0.5,
-        init: str | ArrayLike = "k-means++",
-        n_init: int = 5,
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.delta = delta
-        self.focal_sets = focal_sets
-        self.metric = metric
-        self.constraint_weight = constraint_weight
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callbacks = callbacks
+    n_clusters: int = 4
+    _: KW_ONLY
+    alpha: float = 1.0
+    delta: float | str = "auto"
+    focal_sets: str | FocalSets = "simple"
+    metric: str = "euclidean"
+    constraint_weight: float = 0.5
+    init: str | ArrayLike = "k-means++"
+    n_init: int = 5
+    tol: float = 1e-5
+    max_iter: int = 200
+    n_jobs: int | None = None
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def fit(
         self,

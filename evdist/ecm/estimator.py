@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import PrototypeClusterer, check_spread, checked_model, delta_for
-from evdist.ecm.blocks import rows_of
+from evdist.ecm.base import MeansClusterer, check_spread, checked_model, delta_for
+from evdist.ecm.solver import Model
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
-from evdist.estimators.checks import integer, weights
+from evdist.estimators.checks import integer
 from evdist.estimators.number import clusters_for
 
 __all__ = ["ECM"]
@@ -26,7 +27,8 @@ _MET, _EVEN, _SOFT = 0.07, 0.5, 1.5
 _LOOKED_AT = 10_000
 
 
-class ECM(PrototypeClusterer):
+@dataclass(eq=False, repr=False)
+class ECM(MeansClusterer):
     """Evidential c-means: clusters with prototypes, sets of clusters with the means of theirs.
 
     An object near a prototype has its mass on that cluster, one halfway between prototypes on the
@@ -97,59 +99,25 @@ class ECM(PrototypeClusterer):
     (300, 5)
     """
 
-    def __init__(
-        self,
-        n_clusters: int | Literal["auto"] = 4,
-        *,
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        delta: float | str = "auto",
-        focal_sets: str | FocalSets = "simple",
-        pair_neighbours: int = 2,
-        metric: str = "euclidean",
-        scale: str | None = None,
-        init: str | ArrayLike = "k-means++",
-        n_init: int = 5,
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.focal_sets = focal_sets
-        self.pair_neighbours = pair_neighbours
-        self.metric = metric
-        self.scale = scale
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callbacks = callbacks
+    n_clusters: int | Literal["auto"] = 4
+    _: KW_ONLY
+    alpha: float = 1.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    focal_sets: str | FocalSets = "simple"
+    pair_neighbours: int = 2
+    metric: str = "euclidean"
+    scale: str | None = None
+    init: str | ArrayLike = "k-means++"
+    n_init: int = 5
+    tol: float = 1e-5
+    max_iter: int = 200
+    n_jobs: int | None = None
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
-    def fit(
-        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None, client: Any = None
-    ) -> Self:
-        """Cluster the objects.
-
-        Parameters
-        ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
-        y : ignored
-        sample_weight : (n,) array, positive
-            They are divided by their mean: two of everything changes nothing.
-        client : distributed.Client, default=None
-            Run the iterations on a Dask cluster instead of on threads; the result is the same.
-        """
-        X = self._table(X, ensure_min_samples=2)
+    def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> Model:
         integer("pair_neighbours", self.pair_neighbours, 1)
-        w = weights(sample_weight, len(X))
         delta = delta_for(self.delta, X, w)
         model = checked_model(
             self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta,
@@ -162,14 +130,9 @@ class ECM(PrototypeClusterer):
             {"masses": 4 * n * f}, "Use fewer focal sets.",
             what=f"ECM of {n:,} objects with {f} focal sets",
         )  # fmt: skip
-        rows = rows_of(X, w, self.n_jobs, client)
-        fit = self._solve(rows, model, X, w)
-        partition = self._keep_and_place(rows, fit.value.model)
-        self._finish(partition, fit.history, fit.converged)
-        self._tell_of_beta(X)
-        return self
+        return model
 
-    def _tell_of_beta(self, X: NDArray[Any]) -> None:
+    def _look_back(self, X: NDArray[Any]) -> None:
         """In many dimensions a large beta spreads all masses evenly, and prototypes meet."""
         V = self.prototypes_
         if len(V) < 2 or self.beta <= _SOFT or not (X != X[0]).any():
@@ -177,7 +140,6 @@ class ECM(PrototypeClusterer):
         gaps = np.linalg.norm(V[:, None] - V, axis=2) + np.diag(np.full(len(V), np.inf))
         k, m = (int(at) for at in np.unravel_index(gaps.argmin(), gaps.shape))
         largest = float(np.asarray(self.credal_partition_.mass[:_LOOKED_AT]).max(axis=1).mean())
-        # delta "auto" is sqrt(2) times the distance of an object from the mean.
         if gaps[k, m] < _MET * delta_for("auto", X, None) and largest < _EVEN:
             warnings.warn(
                 f"The prototypes of clusters {k} and {m} have met, and masses are spread almost "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ _METRICS = ("precomputed", "euclidean", "cityblock", "chebyshev", "cosine", "cor
 _SYMMETRY = 1e-8
 
 
+@dataclass(eq=False, repr=False)
 class RECM(CredalClusterer):
     """Relational evidential c-means: ECM on squared dissimilarities between objects.
 
@@ -83,34 +84,19 @@ class RECM(CredalClusterer):
     (300, 5)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 4,
-        *,
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        delta: float | str = "auto",
-        focal_sets: str | FocalSets = "simple",
-        metric: str = "precomputed",
-        init: str | ArrayLike | CredalPartition = "k-means++",
-        n_init: int = 5,
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.focal_sets = focal_sets
-        self.metric = metric
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callbacks = callbacks
+    n_clusters: int = 4
+    _: KW_ONLY
+    alpha: float = 1.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    focal_sets: str | FocalSets = "simple"
+    metric: str = "precomputed"
+    init: str | ArrayLike | CredalPartition = "k-means++"
+    n_init: int = 5
+    tol: float = 1e-5
+    max_iter: int = 200
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the objects.
@@ -232,11 +218,6 @@ class RECM(CredalClusterer):
         Q, K = (np.asarray(arrays[name], dtype=float) for name in ("Q", "K"))
         self._objects = arrays.get("objects")
         self._keep(RelationalModel(sets, Q, K, *numbers))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        return tags
 
 
 def _delta_for(delta: Any, D: NDArray[Any], w: NDArray[Any]) -> Any:

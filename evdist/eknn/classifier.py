@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = ["EKNNClassifier"]
 _MAX_SOFT_CLASSES = 10
 
 
+@dataclass(eq=False, repr=False)
 class EKNNClassifier(EvidentialClassifier):
     """Evidential K-nearest-neighbour classifier with learnt reach of the neighbours.
 
@@ -66,24 +68,14 @@ class EKNNClassifier(EvidentialClassifier):
     (2, 5)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        *,
-        alpha: float = 0.95,
-        gamma: Any = "learn",
-        tol: float = 1e-9,
-        max_iter: int = 200,
-        n_jobs: int | None = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.gamma = gamma
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
+    n_neighbors: int = 10
+    _: KW_ONLY
+    alpha: float = 0.95
+    gamma: Any = "learn"
+    tol: float = 1e-9
+    max_iter: int = 200
+    n_jobs: int | None = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from objects with known classes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -42,6 +43,7 @@ _ROWS = 16_384
 _BYTES = 70
 
 
+@dataclass(eq=False, repr=False)
 class EKNNclus(RowMasses, CredalClusterer):
     """The most plausible partition by the evidential K-nearest-neighbour rule.
 
@@ -104,32 +106,18 @@ class EKNNclus(RowMasses, CredalClusterer):
 
     _mass_type = np.float32
 
-    def __init__(
-        self,
-        n_neighbors: int | None = None,
-        *,
-        q: float = 0.9,
-        power: float = 2.0,
-        metric: str = "euclidean",
-        init: str | int | ArrayLike = "auto",
-        symmetric: bool = True,
-        n_init: int = 1,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_neighbors = n_neighbors
-        self.q = q
-        self.power = power
-        self.metric = metric
-        self.init = init
-        self.symmetric = symmetric
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callbacks = callbacks
+    n_neighbors: int | None = None
+    _: KW_ONLY
+    q: float = 0.9
+    power: float = 2.0
+    metric: str = "euclidean"
+    init: str | int | ArrayLike = "auto"
+    symmetric: bool = True
+    n_init: int = 1
+    max_iter: int = 100
+    n_jobs: int | None = None
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the objects.
@@ -270,11 +258,6 @@ class EKNNclus(RowMasses, CredalClusterer):
         start = np.arange(0, j.size + 1, j.shape[1])
         graph = Neighbourhood(start, j.ravel(), weight.ravel(), self.gamma_)
         return rule(graph, self._row_labels, self.n_clusters_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        return tags
 
 
 def _usual_neighbours(n: int) -> int:

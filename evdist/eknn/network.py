@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = ["EvidentialNN"]
 _PER_CLASS = 5
 
 
+@dataclass(eq=False, repr=False)
 class EvidentialNN(EvidentialClassifier):
     """Evidential neural network: prototypes with degrees of membership and reliability.
 
@@ -80,28 +82,16 @@ class EvidentialNN(EvidentialClassifier):
     True
     """
 
-    def __init__(
-        self,
-        n_prototypes: int | None = None,
-        *,
-        mu: float | str = 0.0,
-        mus: Sequence[float] = (0.0, 0.01, 0.1, 1.0, 10.0),
-        cv: int = 5,
-        n_init: int = 1,
-        tol: float = 1e-7,
-        max_iter: int = 500,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_prototypes = n_prototypes
-        self.mu = mu
-        self.mus = mus
-        self.cv = cv
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callbacks = callbacks
+    n_prototypes: int | None = None
+    _: KW_ONLY
+    mu: float | str = 0.0
+    mus: Sequence[float] = (0.0, 0.01, 0.1, 1.0, 10.0)
+    cv: int = 5
+    n_init: int = 1
+    tol: float = 1e-7
+    max_iter: int = 500
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from objects with known classes.

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.engine import worker_state as tasks
+from evdist.engine.deadline import Deadline, able, present
 from evdist.engine.plan import whole_cycles
 from evdist.engine.worker_state import OutOfStepError, SharedProblem, SkipBelow
 from evdist.engine.workers import LOOK, library, until_done, wait_for_workers
@@ -44,6 +45,8 @@ T = TypeVar("T")
 _FAN_IN = 16
 #: Seconds in which a lost worker may come back before the others get its pieces.
 _PATIENCE = 5.0
+#: Seconds in which workers must have freed their memory when a fit is over.
+_FORGET = 5.0
 
 
 class ClusterExecutor:
@@ -93,6 +96,12 @@ class ClusterExecutor:
         numbers = self._numbers(problem)
         if numbers is None:
             return None
+        # The states on the workers live as long as these do, and these no longer than the client.
+        self._shares = [
+            self._submit(tasks.Share, self._token, worker=w, actor=True) for w in self._owners
+        ]
+        if self._waited_for(self._shares) is None:
+            return None
         jobs = [
             self._submit(tasks.install, self._token, self._job, problem, mass, own, numbers[w],
                          worker=w)
@@ -119,23 +128,36 @@ class ClusterExecutor:
     def _workers(self) -> dict[str, int]:
         return dict(sorted(wait_for_workers(self._client).items()))
 
-    def _submit(self, task: Any, *args: Any, worker: str) -> Future[Any]:
+    def _submit(self, task: Any, *args: Any, worker: str, actor: bool = False) -> Future[Any]:
         return self._client.submit(
-            task, *args, workers=[worker], allow_other_workers=False, pure=False,
+            task, *args, workers=[worker], allow_other_workers=False, pure=False, actor=actor,
             key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
         )  # fmt: skip
 
     def _results(self, jobs: list[Future[Any]]) -> list[Any] | None:
         """What all jobs return; None when a worker was lost or its state was out of step."""
+        return self._finished(self._client.gather(jobs, asynchronous=True), jobs)
+
+    def _waited_for(self, jobs: list[Future[Any]]) -> Any:
+        """The jobs, once all are done; None when a worker was lost."""
+        return self._finished(library().client._wait(jobs), jobs)
+
+    def _finished(self, work: Any, jobs: list[Future[Any]]) -> Any:
+        """The result of a coroutine of the client; a worker that stands still is an error."""
         dask = library()
         # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
         # had, would not come. Nor cut off and begun again: what is fetched may be large.
         loop: Any = self._client.loop
-        fetched = asyncio.run_coroutine_threadsafe(
-            self._client.gather(jobs, asynchronous=True), loop.asyncio_loop
-        )
+        fetched = asyncio.run_coroutine_threadsafe(work, loop.asyncio_loop)
+        deadline = Deadline(self._client, self._owners)
         while not futures.wait([fetched], LOOK).done:
-            if not set(self._owners) <= set(self._client.nthreads()):
+            try:
+                lost = not set(self._owners) <= set(present(self._client))
+                deadline.look()
+            except BaseException:
+                fetched.cancel()
+                raise
+            if lost:
                 self._client.cancel(jobs, force=True)  # which ends the fetching
         try:
             return fetched.result()
@@ -206,13 +228,13 @@ class ClusterExecutor:
         if due:
             self._point = self.masses()
             self._since = []
-            if not set(self._client.nthreads()) <= set(self._owners):
+            if not set(able(self._client)) <= set(self._owners):
                 self._install()  # some have joined, or come back after a loss
         return change
 
     def objective(self) -> tuple[float, float]:
         """(stress, penalty) summed over all pairs and links, each counted once."""
-        self._must_stand()
+        self._refuse_mid_sweep()
 
         def attempt() -> tuple[float, float] | None:
             jobs = [
@@ -230,7 +252,7 @@ class ClusterExecutor:
 
     def masses(self) -> NDArray[np.float32]:
         """The present masses, (n, f), in positions, each part fetched from another worker."""
-        self._must_stand()
+        self._refuse_mid_sweep()
 
         def attempt() -> NDArray[np.float32] | None:
             cuts = np.linspace(0, self.problem.n, len(self._owners) + 1).astype(int).tolist()
@@ -248,7 +270,7 @@ class ClusterExecutor:
     def result(self) -> NDArray[np.float32]:
         return self.masses()
 
-    def _must_stand(self) -> None:
+    def _refuse_mid_sweep(self) -> None:
         if self._ahead:
             raise RuntimeError(
                 "The workers are in the next sweep: wait for it, without `next_skip_below`."
@@ -256,8 +278,13 @@ class ClusterExecutor:
 
     def close(self) -> None:
         """Free the workers' memory."""
-        self._patches, self._last, self._ahead = [], {}, []
-        self._client.run(tasks.forget, self._job, on_error="ignore")
+        self._patches, self._last, self._ahead, self._shares = [], {}, [], []
+        # At once where the workers answer; they forget by themselves what no client holds.
+        with suppress(OSError, TimeoutError, RuntimeError):
+            self._client.sync(
+                self._client._run, tasks.forget, self._job, on_error="ignore",
+                callback_timeout=_FORGET,
+            )  # fmt: skip
 
 
 def _pieces_of_workers(problem: SharedProblem, threads: Sequence[int]) -> list[list[int]]:

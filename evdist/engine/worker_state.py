@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evdist.engine.plan import Plan
 from evdist.engine.steps import tell_step
 
-__all__ = ["MovedRows", "OutOfStepError", "RowState", "SharedProblem", "SkipBelow"]
+__all__ = ["MovedRows", "OutOfStepError", "RowState", "Share", "SharedProblem", "SkipBelow"]
 
 
 class MovedRows(NamedTuple):
@@ -123,6 +123,24 @@ class WorkerState:
 
 #: Fits of this worker process, by token. An out-dated one is dropped when the next is installed.
 STATES: dict[str, WorkerState] = {}
+#: Tokens whose client is there.
+_KEPT: set[str] = set()
+
+
+class Share:
+    """Keeps a worker's state for as long as the client that asked for it is connected.
+
+    It lives on the worker as a Dask actor, which is neither spilled nor moved, and which the
+    scheduler gives up with the client, however that ends: then the state goes, too.
+    """
+
+    def __init__(self, token: str):
+        self.token = token
+        _KEPT.add(token)
+
+    def __del__(self) -> None:
+        _KEPT.discard(self.token)
+        STATES.pop(self.token, None)
 
 
 # ---------------------------------------------------------------------- tasks
@@ -139,11 +157,14 @@ def install(
     number: int,
 ) -> int:
     """Make the state of this worker: its pieces, and its number in its device group."""
-    forget(job)
+    forget(job, but=token)
     # A task that runs on a worker finds the library loaded.
     worker = sys.modules["distributed"].get_worker()
     rows = problem.state(mass, pieces, worker.state.nthreads, number)
     STATES[token] = WorkerState(worker.address, rows, len(problem.plan.steps))
+    if token not in _KEPT:  # its client went away meanwhile
+        del STATES[token]
+        raise OutOfStepError("no client asks for this state any more")
     return len(pieces)
 
 
@@ -205,6 +226,6 @@ def _current(token: str, number: int) -> WorkerState:
     return state
 
 
-def forget(job: str) -> None:
-    for token in [t for t in STATES if t.startswith(job)]:
-        del STATES[token]
+def forget(job: str, but: str = "") -> None:
+    for token in [t for t in STATES if t.startswith(job) and t != but]:
+        STATES.pop(token, None)

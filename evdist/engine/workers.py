@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.engine.deadline import Deadline, WorkersLostError, able, library, present
+
 if TYPE_CHECKING:
     from distributed import Client
 
@@ -38,15 +40,6 @@ LOOK, ATTEMPTS = 2.0, 10
 _PART_BYTES = 4 << 20
 
 
-class WorkersLostError(RuntimeError):
-    """No worker is left, or workers are lost faster than sweeps are done."""
-
-
-def library() -> Any:
-    """The library of the client, which a caller with a client has loaded already."""
-    return sys.modules["distributed"]
-
-
 def smallest_worker(client: Client) -> tuple[int, int]:
     """How many workers there are, and the memory limit of the smallest, in bytes."""
     if "distributed" not in sys.modules or not isinstance(client, library().Client):
@@ -67,7 +60,7 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
     heard of, closing the cluster raises KeyError. Some wait here after just such a loss.
     """
     end = time.monotonic() + seconds
-    while len(there := client.nthreads()) < least:
+    while len(there := able(client)) < least:
         if time.monotonic() > end:
             address = getattr(client.scheduler, "address", "?")
             raise TimeoutError(
@@ -89,7 +82,8 @@ def run_on_workers(
     dask = library()
 
     def attempt() -> list[Any] | None:
-        there = set(client.nthreads())
+        there = set(wait_for_workers(client))
+        deadline = Deadline(client, there)
         sent = client.scatter(list(shared), broadcast=True, hash=False)
         jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
         while True:
@@ -98,7 +92,8 @@ def run_on_workers(
                     dask.wait(jobs, timeout=LOOK)
                 return client.gather(jobs)
             except TimeoutError:
-                if not there <= set(client.nthreads()):
+                deadline.look()
+                if not there <= set(present(client)):
                     client.cancel(jobs, force=True)
                     return None
 

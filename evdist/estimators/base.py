@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from evdist.data.inputs import load, refuse_bad_values, refuse_text
+from evdist.data.inputs import load, refuse_bad_values
 from evdist.data.scale import LOOKED_AT, Scale, ScaleWarning, dwarfing, scale_of, some_rows
 from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
@@ -45,8 +45,10 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
     def _table(self, X: Any, **check: Any) -> NDArray[Any]:
         """X (array, frame, lazy array or path) as finite numbers, (n, d)."""
-        X = load(X)
-        refuse_text(X)
+        X = load(X, numeric=self._numeric)
+        if not self._numeric:
+            X = X if hasattr(X, "shape") else np.asarray(X)
+            return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
         if hasattr(self, "scale"):
@@ -81,6 +83,11 @@ class CredalEstimator(SavedModel, SweepCallbacks):
                 stacklevel=5,
             )
 
+    @property
+    def _numeric(self) -> bool:
+        """Whether X must hold finite numbers: all but a callable metric need them."""
+        return True
+
     def _finish(
         self,
         partition: CredalPartition,
@@ -111,6 +118,12 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
 class CredalClusterer(CredalEstimator, ClusterMixin, BaseEstimator):
     """Base of the clusterers."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
+        tags.input_tags.sparse = False
+        return tags
 
     def predict(self, X: Any) -> Any:
         """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""

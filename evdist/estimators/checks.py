@@ -19,8 +19,9 @@ __all__ = [
     "non_negative",
     "one_of",
     "positive",
+    "seeded_checkpoint",
+    "weights",
 ]
-__all__ += ["weights"]
 
 
 def integer(name: str, value: Any, least: int) -> int:
@@ -50,6 +51,15 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
     return value
+
+
+def seeded_checkpoint(model: Any, drawn: str) -> None:
+    """A fit that may go on after a crash must draw the same things again."""
+    if model.checkpoint is not None and model.random_state is None:
+        raise ValueError(
+            "checkpoint needs a random_state, such as random_state=0: without it the same "
+            f"call draws other {drawn} and cannot go on."
+        )
 
 
 def at_most_objects(n_clusters: int, n: int) -> None:

@@ -3,59 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets, conflict
-from evdist.constraints import check_links, expand_constraints
-from evdist.data.inputs import is_pair_list, load, make_source
-from evdist.data.sources import AttributeSource, PairList, Source
+from evdist.data.inputs import load
+from evdist.data.sources import PairList, Source, is_pair_list, make_source
 from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import (
-    at_most_objects,
-    checked_d0,
-    focal_family,
-    integer,
-    non_negative,
-    weights,
-)
+from evdist.estimators.checks import integer, weights
 from evdist.estimators.number import clusters_for
+from evdist.estimators.placing import RowMasses
 from evdist.estimators.saved import same_part
+from evdist.evclus.checks import checked_settings
 from evdist.evclus.geodesic import load_map, mapped, save_map
-from evdist.evclus.irqp import Stop
 from evdist.evclus.kept import some_pairs
-from evdist.evclus.landmarks import Landmarks
-from evdist.evclus.memory import check_disk, check_memory, most_focal_sets
-from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.rows.protocol import Rows
+from evdist.evclus.memory import check_disk, check_memory
 from evdist.evclus.sampling import draw_layout
-from evdist.evclus.sites import ClusterSite, LocalSite, Site
-from evdist.evclus.solver import Constraints, Fit, Settings, first_focal_sets, fit_evclus, widen
+from evdist.evclus.sites import device_rows, rows_here, site_of
+from evdist.evclus.solver import Constraints, Fit, fit_evclus
 from evdist.evclus.start import place
-from evdist.evclus.stored import load_kept, load_landmarks, save_kept, save_landmarks
+from evdist.evclus.stored import (
+    check_landmarks,
+    load_kept,
+    load_landmarks,
+    save_kept,
+    save_landmarks,
+)
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask, map_rows
-from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address, join
 
 __all__ = ["EVCLUS"]
 
-#: Loaded where a GPU is asked for: torch takes seconds.
-_DEVICE = "evdist.evclus.rows.device"
-_FAMILIES = ("simple", "pairs", "full", "select")
-_INITS = ("auto", "landmarks", "random", "k-means++")
 
-
-class EVCLUS(CredalClusterer):
+@dataclass(eq=False, repr=False)
+class EVCLUS(RowMasses, CredalClusterer):
     """Evidential clustering of attributes or dissimilarities, linear in the number of objects.
 
     Every object gets a mass function over sets of clusters such that the conflict between the
@@ -159,50 +149,29 @@ class EVCLUS(CredalClusterer):
     (300, 5)
     """
 
-    def __init__(
-        self,
-        n_clusters: int | Literal["auto"] = 4,
-        *,
-        n_dissimilarities: int = 100,
-        metric: str | Callable = "euclidean",
-        scale: str | None = None,
-        focal_sets: str | FocalSets = "simple",
-        pair_neighbours: int = 2,
-        d0: float | str = "auto",
-        init: str | ArrayLike | CredalPartition = "auto",
-        n_init: int = 1,
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        constraint_weight: float = 0.5,
-        expand_constraints: int = 0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        checkpoint: str | Path | None = None,
-        checkpoint_every: int = 5,
-        device: str = "cpu",
-        memory_limit: int | None = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.n_dissimilarities = n_dissimilarities
-        self.metric = metric
-        self.scale = scale
-        self.focal_sets = focal_sets
-        self.pair_neighbours = pair_neighbours
-        self.d0 = d0
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.constraint_weight = constraint_weight
-        self.expand_constraints = expand_constraints
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.device = device
-        self.memory_limit = memory_limit
-        self.callbacks = callbacks
+    _mass_type = np.float32
+
+    n_clusters: int | Literal["auto"] = 4
+    _: KW_ONLY
+    n_dissimilarities: int = 100
+    metric: str | Callable = "euclidean"
+    scale: str | None = None
+    focal_sets: str | FocalSets = "simple"
+    pair_neighbours: int = 2
+    d0: float | str = "auto"
+    init: str | ArrayLike | CredalPartition = "auto"
+    n_init: int = 1
+    tol: float = 1e-5
+    max_iter: int = 200
+    constraint_weight: float = 0.5
+    expand_constraints: int = 0
+    n_jobs: int | None = None
+    random_state: Any = None
+    checkpoint: str | Path | None = None
+    checkpoint_every: int = 5
+    device: str = "cpu"
+    memory_limit: int | None = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def fit(
         self,
@@ -231,34 +200,23 @@ class EVCLUS(CredalClusterer):
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         X, data, c = self._source(X, seed)
-        settings = self._settings(data, seed, c)
-        constraints = self._constraints(X, data, must_link, cannot_link)
+        settings = checked_settings(self, data, seed, c)
+        metric = self.metric if self._map is None else "chebyshev"
+        constraints = Constraints.of(
+            X, data, must_link, cannot_link, self.expand_constraints, metric
+        )
         weight = weights(sample_weight, data.n)
-        rows = self._rows(data, settings, bool(constraints), client)
+        rows = device_rows(self, data, settings, bool(constraints), client)
+        if rows is None:
+            check_memory(data, settings, client)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
         with self._reporting() as report:
             fit = fit_evclus(
                 data, settings, constraints=constraints, weight=weight,
-                site=self._site(client, rows), report=report,
+                site=site_of(self, client, rows), report=report,
             )  # fmt: skip
         return self._take(fit)
-
-    def _rows(
-        self, data: Source | PairList, settings: Settings, linked: bool, client: Any
-    ) -> Rows | None:
-        """The rows of a device, None for threads, when there is the memory that a fit needs."""
-        device = find_device(self.device, client)
-        if device is None:
-            check_memory(data, settings, client)
-            return None
-        if isinstance(data, PairList):
-            raise ValueError(
-                "A list of pairs has a graph of its own, which the GPU's sweeps cannot follow. Use "
-                "device='cpu', or pass the attributes or a square matrix."
-            )
-        rows = import_module(_DEVICE).DeviceRows(str(device), self.memory_limit)
-        return rows.prepared(data, settings.k, most_focal_sets(settings), linked, client)
 
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
         """Only draw the pairs that :meth:`fit` will compare, into the folder `checkpoint`.
@@ -267,8 +225,8 @@ class EVCLUS(CredalClusterer):
         which makes them faster than it could read them, need nothing of the kind.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        X, data, c = self._source(X, seed)
-        settings = self._settings(data, seed, c)
+        _, data, c = self._source(X, seed)
+        settings = checked_settings(self, data, seed, c)
         if find_device(self.device, client) is not None:
             return self
         check_memory(data, settings, client)
@@ -276,23 +234,15 @@ class EVCLUS(CredalClusterer):
             check_disk(data, settings, str(self.checkpoint))
             layout = draw_layout(data.n, settings.k, seed)
             # The store holds dissimilarities as they are: no d0 is needed yet.
-            self._site(client).sample(data, layout, 1.0, seed)
+            site_of(self, client).sample(data, layout, 1.0, seed)
         return self
-
-    def _site(self, client: Any, rows: Rows | None = None) -> Site:
-        folder = None if self.checkpoint is None else str(self.checkpoint)
-        threads = thread_count(self.n_jobs)
-        if client is None:
-            return LocalSite(threads, folder, self.checkpoint_every, rows)
-        return ClusterSite(threads, folder, self.checkpoint_every, rows, client)
 
     def _source(self, X: Any, seed: int) -> tuple[Any, Source | PairList, int]:
         """The rows that are compared, their dissimilarities, and the number of clusters."""
-        X = load(X)
-        if not is_pair_list(X, self.metric):
-            X = self._table(X, ensure_min_samples=2)
+        listed = is_pair_list(X, self.metric)
+        X = load(X) if listed else self._table(X, ensure_min_samples=2)
         self._map, metric, threads = None, self.metric, thread_count(self.n_jobs)
-        if metric == "geodesic":
+        if metric == "geodesic" and not listed:
             # Modes are counted where the rows lie, not along them.
             c = clusters_for(self.n_clusters, X)
             X, self._map = mapped(X, seed, self.n_jobs)
@@ -300,84 +250,9 @@ class EVCLUS(CredalClusterer):
         data = make_source(X, metric, threads)
         return X, data, integer("n_clusters", clusters_for(self.n_clusters, data), 1)
 
-    def _table(self, X: Any, **check: Any) -> NDArray:
-        """X as an array: of finite numbers, or of anything that a callable metric can read."""
-        if callable(self.metric):
-            X = X if hasattr(X, "shape") else np.asarray(X)
-            return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
-        return super()._table(X, **check)
-
-    def _constraints(
-        self, X: Any, data: Source | PairList, must_link: Any, cannot_link: Any
-    ) -> Constraints:
-        must, cannot = check_links(must_link, cannot_link, data.n)
-        # A list of pairs takes no constraints, which the solver says.
-        expand = self.expand_constraints and not isinstance(data, PairList)
-        if expand and len(must) + len(cannot):
-            # Guessed links may contradict each other in a roundabout way; the given ones may not.
-            metric = self.metric if self._map is None else "chebyshev"
-            must, cannot = expand_constraints(
-                X, must, cannot, self.expand_constraints, metric=metric
-            )
-        return Constraints(must, cannot)
-
-    def _settings(self, data: Source | PairList, seed: int, c: int) -> Settings:
-        n = data.n
-        for name, least in (("n_dissimilarities", 1), ("pair_neighbours", 1), ("n_init", 1),
-                            ("max_iter", 1), ("checkpoint_every", 1)):  # fmt: skip
-            integer(name, getattr(self, name), least)
-        integer("expand_constraints", self.expand_constraints, 0)
-        for name in ("tol", "constraint_weight"):
-            non_negative(name, getattr(self, name))
-        if self.memory_limit is not None:
-            integer("memory_limit", self.memory_limit, 1)
-        self._check_callbacks()
-        if self.checkpoint is not None and self.random_state is None:
-            raise ValueError(
-                "checkpoint needs a random_state, such as random_state=0: without it the same "
-                "call draws other pairs and cannot go on."
-            )
-        at_most_objects(c, n)
-        family = focal_family(self.focal_sets, c, _FAMILIES)
-        return Settings(
-            n_clusters=c,
-            k=min(int(self.n_dissimilarities), n - 1),
-            focal_sets=family,
-            d0=checked_d0(self.d0),
-            init=self._initial(data, family, c),
-            n_init=int(self.n_init),
-            stop=Stop(float(self.tol), int(self.max_iter)),
-            constraint_weight=float(self.constraint_weight),
-            pair_neighbours=int(self.pair_neighbours),
-            seed=seed,
-        )
-
-    def _initial(self, data: Source | PairList, family: FocalSets | str, c: int) -> str | NDArray:
-        init, listed = self.init, isinstance(data, PairList)
-        if isinstance(init, str):
-            if init not in _INITS:
-                raise ValueError(f"init must be masses or one of {_INITS}, got {init!r}.")
-            if init == "auto":
-                return "random" if listed else "landmarks"
-            if listed and init != "random":
-                raise ValueError(
-                    f'init="{init}" needs the dissimilarity of any two objects; for a list of '
-                    'pairs use "random" or masses.'
-                )
-            return init
-        sets = first_focal_sets(family, c)
-        partition = init
-        if not isinstance(partition, CredalPartition):
-            partition = CredalPartition(np.asarray(init, dtype=float), sets)
-        if partition.n_objects != data.n:
-            raise ValueError(f"init has {partition.n_objects} objects, X has {data.n}.")
-        given = partition.focal_sets
-        if given.n_clusters != sets.n_clusters or not set(given.masks) <= set(sets.masks):
-            raise ValueError(
-                f"init must have masses on {', '.join(sets.names)}, got {', '.join(given.names)}. "
-                "Pass focal_sets=init.focal_sets, or init.project(...) to the ones wanted."
-            )
-        return widen(np.asarray(partition.mass), given, sets)
+    @property
+    def _numeric(self) -> bool:
+        return not callable(self.metric)
 
     def _take(self, fit: Fit) -> Self:
         self.d0_ = fit.d0
@@ -427,49 +302,22 @@ class EVCLUS(CredalClusterer):
             given = self.metric if callable(self.metric) else None
             self._landmarks, mark = load_landmarks(join(url, "landmarks.zarr"), given)
             same_part(url, "landmarks", mark, parts)
-            self._check_landmarks(self._landmarks)
+            width = self.n_features_in_ if self._map is None else len(self._map.landmarks_)
+            check_landmarks(self._landmarks, self.credal_partition_.focal_sets, width)
         self._kept, mark = load_kept(join(url, "kept.zarr"))
         same_part(url, "kept", mark, parts)
 
-    def _check_landmarks(self, landmarks: Landmarks) -> None:
-        """They belong to these masses and these features."""
-        cure = "Save the model again."
-        if landmarks.focal_sets != self.credal_partition_.focal_sets:
-            raise StoreError(f"masses.zarr has other focal sets than landmarks.zarr. {cure}")
-        source = landmarks.source
-        width = len(source.metric.centre) if isinstance(source, AttributeSource) else None
-        known = self.n_features_in_ if self._map is None else len(self._map.landmarks_)
-        if width is not None and width != known:
-            raise StoreError(f"landmarks.zarr has {width} features, the model {known}. {cure}")
-
     # ------------------------------------------------------------------ new objects
-    def predict_mass(self, X: Any) -> Any:
-        """Mass functions of new objects, each placed against k of the fitted ones: (rows, f).
-
-        Each row is placed by itself: the others make no difference. With metric="precomputed" the
-        rows of X are dissimilarities to all fitted objects. A Dask array gives a Dask array.
-        """
-        check_is_fitted(self, "credal_partition_")
-        if is_dask(X) and hasattr(X, "map_blocks") and hasattr(X, "rechunk"):
-            f = len(self.credal_partition_.focal_sets)
-            return map_rows(self._predict_rows, X, width=f, dtype=np.float32)
-        landmarks = self._landmarks
-        if landmarks is None:
+    def _masses(self, X: NDArray) -> NDArray[np.float32]:
+        """Each row is placed by itself against k of the fitted objects."""
+        if self._landmarks is None:
             raise ValueError(
                 "A model fitted to a list of pairs cannot place new objects: nothing tells their "
                 "dissimilarities to the fitted ones."
             )
-        X = self._table(load(X), reset=False)
         X = X if self._map is None else self._map.transform(X)
-        device = find_device(self.device)
-        rows: Rows = NumbaRows(thread_count(self.n_jobs))
-        if device is not None:
-            rows = import_module(_DEVICE).DeviceRows(str(device), self.memory_limit)
-        mass = place(landmarks, X, k=self.n_dissimilarities, seed=0, rows=rows, spread=False)
-        return rows.on_host(mass)
-
-    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
-        return self.predict_mass(rows)
+        rows, k = rows_here(self), self.n_dissimilarities
+        return rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
 
     def shepard_pairs(self) -> tuple[NDArray[np.float32], NDArray[np.floating]]:
         """Dissimilarities and conflicts of kept pairs, for :func:`evdist.plot.shepard`.
@@ -488,9 +336,3 @@ class EVCLUS(CredalClusterer):
         mass = np.asarray(partition.mass)
         kappa = conflict(mass[kept.i], mass[kept.j], partition.focal_sets)
         return kept.delta, kappa
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = False
-        return tags

@@ -24,14 +24,15 @@ from numpy.typing import NDArray
 from evdist.engine import loop
 from evdist.engine.loop import Descent, Solution
 from evdist.engine.plan import CYCLE
-from evdist.engine.progress import Report
+from evdist.engine.worker_state import RowState
+from evdist.evclus.problem import Problem
 
-__all__ = ["Executor", "Stop", "Sweeps", "minimise"]
+__all__ = ["Executor", "LocalExecutor", "Stop", "Sweeps", "minimise"]
 
 
 #: A row is skipped when it last gained less than this share of `tol` times the mean objective of a
 #: row. At one, a million objects ended 2.4e-6 of the objective higher than at a tenth (tol = 1e-5).
-REST = 1.0
+SKIP_SHARE = 1.0
 
 
 class Executor(Protocol):
@@ -49,12 +50,16 @@ class Executor(Protocol):
         """
         ...
 
-    def objective(self) -> tuple[float, float]: ...
+    def objective(self) -> tuple[float, float]:
+        """(stress, penalty) summed over all pairs and links, each counted once."""
+        ...
 
-    def masses(self) -> NDArray[np.float32]: ...
+    def masses(self) -> NDArray[np.float32]:
+        """The present masses, (n, f), in positions."""
+        ...
 
     def result(self) -> Any:
-        """The masses where the backend has them, in positions."""
+        """The same where the backend has them."""
         ...
 
     def close(self) -> None: ...
@@ -114,7 +119,7 @@ class Sweeps:
         stop, sweep, before = self.stop, now.steps, now.objective
         self._first = sweep if self._first is None else self._first
         every_row = sweep % CYCLE == 0 or sweep == self._first
-        threshold = partial(_threshold, before, self.scale, REST * stop.tol, self.rows)
+        threshold = partial(_threshold, before, self.scale, SKIP_SHARE * stop.tol, self.rows)
         # The error at best halves. Between cycles the masses are asked for.
         sure = 0.5 * now.error >= stop.tol or (self._full >= stop.tol and not every_row)
         sure &= sweep + 1 < stop.max_iter and (sweep + 1) % CYCLE != 0
@@ -135,26 +140,52 @@ class Sweeps:
     def steps_left(self, now: Descent[None]) -> int:
         return self.stop.sweeps_left(now.error)
 
+    def with_masses(self, found: Solution[None]) -> Solution[Any]:
+        """The masses that were found, in positions; the final objective is computed from them."""
+        history = [*found.history[:-1], min(self.objective(), found.history[-1])]
+        return replace(found, value=self.executor.result(), history=history)
+
 
 def _threshold(before: float, scale: float, share: float, n: int, change: float) -> float:
     """`share` of the mean objective of a row, where a sweep has changed the sum by `change`."""
     return share * max(before + change * scale, 0.0) / (scale * n)
 
 
-def minimise(
-    executor: Executor,
-    scale: float,
-    stop: Stop,
-    *,
-    stage: str = "fit",
-    report: Report = None,
-    begin: Descent[None] | None = None,
-    checkpoint: Callable[[Descent[None], bool], None] | None = None,
-) -> Solution[Any]:
-    """Sweep to the end; the masses are in positions, and the final objective is theirs."""
+def minimise(executor: Executor, scale: float, stop: Stop, **how: Any) -> Solution[Any]:
+    """Sweep to the end; `how` is as for `engine.loop.minimise`."""
     sweeps = Sweeps(executor, scale, stop)
-    found = loop.minimise(
-        sweeps, stop.max_iter, stage=stage, report=report, begin=begin, checkpoint=checkpoint
-    )
-    history = [*found.history[:-1], min(sweeps.objective(), found.history[-1])]
-    return replace(found, value=executor.result(), history=history)
+    return sweeps.with_masses(loop.minimise(sweeps, stop.max_iter, **how))
+
+
+class LocalExecutor:
+    """Runs the sweeps of one problem in this process, on a `RowState` that has all its rows."""
+
+    def __init__(self, problem: Problem, state: RowState):
+        self.problem = problem
+        self._state = state
+
+    def sweep(
+        self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None
+    ) -> float:
+        self._state.update(range(len(self.problem.plan.steps)), skip_below)
+        # One sum per piece, then exactly rounded over pieces: the same bits for any split.
+        return math.fsum(self._state.changes().values())
+
+    def objective(self) -> tuple[float, float]:
+        found = self._state.losses().values()
+        return math.fsum(s for s, _ in found) / 2, math.fsum(p for _, p in found) / 2
+
+    def masses(self) -> NDArray[np.float32]:
+        return self._state.masses(0, self.problem.n)
+
+    def result(self) -> Any:
+        return self._state.result()
+
+    def close(self) -> None:
+        self._state.close()
+
+    def __enter__(self) -> LocalExecutor:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -11,28 +11,34 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.data.sources import Source
+from evdist.data.sources import PairList, Source
 from evdist.engine.cluster import ClusterExecutor
+from evdist.engine.device import find_device
 from evdist.engine.plan import Plan
 from evdist.engine.worker_state import RowState
 from evdist.engine.workers import run_on_workers
-from evdist.evclus.irqp import Executor
-from evdist.evclus.local import LocalExecutor
+from evdist.evclus.irqp import Executor, LocalExecutor
+from evdist.evclus.memory import most_focal_sets
 from evdist.evclus.pair_store import PairStore, StoredPairs
 from evdist.evclus.problem import MemoryPairs, Pairs, Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.protocol import Masses, Rows, Starter
 from evdist.evclus.sampling import Layout, SourcePairs, run_blocks
+from evdist.evclus.start import Settings
+from evdist.kernels.threads import thread_count
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.paths import join
 
-__all__ = ["ClusterSite", "LocalSite", "Site"]
+__all__ = ["ClusterSite", "LocalSite", "Site", "device_rows", "rows_here", "site_of"]
 
+#: Loaded where a GPU is asked for: torch takes seconds.
+_DEVICE_ROWS = "evdist.evclus.rows.device"
 
 #: A number for the rows lo..hi-1 of a problem.
 PieceTask = Callable[[Problem, int, int], float]
@@ -155,6 +161,39 @@ class ClusterSite(_Folder):
         runs = [(pieces[i : i + 32],) for i in range(0, len(pieces), 32)]
         found = run_on_workers(self.client, _each_piece, self.backend, task, problem, items=runs)
         return math.fsum(value for run in found for value in run)
+
+
+def site_of(model: Any, client: Any, rows: Rows | None = None) -> Site:
+    """Where an estimator with `n_jobs` and `checkpoint` fits: `rows` are those of a device."""
+    folder = None if model.checkpoint is None else str(model.checkpoint)
+    threads = thread_count(model.n_jobs)
+    if client is None:
+        return LocalSite(threads, folder, model.checkpoint_every, rows)
+    return ClusterSite(threads, folder, model.checkpoint_every, rows, client)
+
+
+def device_rows(
+    model: Any, data: Source | PairList, settings: Settings, linked: bool, client: Any
+) -> Rows | None:
+    """The rows of the device of an EVCLUS `model`, if it has the memory; None for threads."""
+    device = find_device(model.device, client)
+    if device is None:
+        return None
+    if isinstance(data, PairList):
+        raise ValueError(
+            "A list of pairs has a graph of its own, which the GPU's sweeps cannot follow. Use "
+            "device='cpu', or pass the attributes or a square matrix."
+        )
+    rows = import_module(_DEVICE_ROWS).DeviceRows(str(device), model.memory_limit)
+    return rows.prepared(data, settings.k, most_focal_sets(settings), linked, client)
+
+
+def rows_here(model: Any) -> Rows:
+    """The rows of an EVCLUS `model` in this process, for new objects: of its device, or threads."""
+    device = find_device(model.device)
+    if device is None:
+        return NumbaRows(thread_count(model.n_jobs))
+    return import_module(_DEVICE_ROWS).DeviceRows(str(device), model.memory_limit)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, contour, mutual_neighbour_pairs
+from evdist.constraints import check_links, expand_constraints
 from evdist.data.sources import PairList, Source
-from evdist.engine.loop import Descent, Solution
+from evdist.engine.loop import Descent, Solution, minimise
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
-from evdist.evclus.irqp import Stop, minimise
+from evdist.evclus.irqp import Stop, Sweeps
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.late import late_rows
 from evdist.evclus.link_table import link_table
@@ -53,6 +54,19 @@ class Constraints:
 
     must: NDArray[np.int64]
     cannot: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, X: Any, data: Source | PairList, must_link: Any, cannot_link: Any, expand: int,
+        metric: Any,
+    ) -> Constraints:  # fmt: skip
+        """Links as a user gives them, each expanded to `expand` pairs of neighbours in X."""
+        must, cannot = check_links(must_link, cannot_link, data.n)
+        # A list of pairs takes no constraints, which the fit says.
+        if expand and len(must) + len(cannot) and not isinstance(data, PairList):
+            # Guessed links may contradict each other in a roundabout way; the given ones may not.
+            must, cannot = expand_constraints(X, must, cannot, expand, metric=metric)
+        return cls(must, cannot)
 
     def __bool__(self) -> bool:
         return len(self.must) + len(self.cannot) > 0
@@ -106,7 +120,10 @@ def fit_evclus(
             # What takes a while before the first sweep is told, so that a user sees it work.
             tell = report or (lambda news: None)
             tell(Progress("choose d0", 0, 0))
-            d0, curve = find_d0(data, settings, site.starter)
+            d0, curve = find_d0(
+                data, settings.d0, settings.n_clusters,
+                k=settings.k, seed=settings.seed, rows=site.starter,
+            )  # fmt: skip
             tell(Progress("first masses", 0, 0))
             starts, landmarks = first_masses(data, first, d0, settings, site.starter)
             tell(Progress("draw pairs", 0, 0))
@@ -184,11 +201,13 @@ class Solver:
                     state = {"sweep": now.steps, "error": now.error, "history": [*now.history]}
                     keep.save(executor.masses(), state, parts)
 
+        sweeps = Sweeps(executor, self.scale, self.stop)
         try:
-            return minimise(
-                executor, self.scale, self.stop,
+            descent = minimise(
+                sweeps, self.stop.max_iter,
                 stage=stage, report=self.report, begin=begin, checkpoint=save,
             )  # fmt: skip
+            return sweeps.with_masses(descent)
         finally:
             executor.close()
 

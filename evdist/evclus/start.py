@@ -41,6 +41,7 @@ from evdist.evclus.sampling import (
     row_dissimilarities,
 )
 from evdist.kernels.distances import transform
+from evdist.kernels.seeding import draw_seeds
 
 __all__ = ["QUANTILES", "Settings", "choose_d0", "find_d0", "first_masses", "fit_landmarks"]
 __all__ += ["given_d0", "given_or_random", "place", "positive_quantile", "some_objects"]
@@ -82,14 +83,7 @@ def seeded_masses(
     def to(seeds: ArrayLike) -> NDArray:
         return source.distances(everyone, np.tile(np.asarray(seeds, np.uint32), (n, 1)))
 
-    near = to([int(rng.integers(n))])
-    for _ in range(c - 1):
-        square = near.min(axis=1).astype(float) ** 2
-        chance = square / square.sum() if square.any() else np.full(n, 1 / n)
-        tries = to(rng.choice(n, 2 + int(np.log(c + 1)), p=chance))
-        # Greedy k-means++: of a few candidates, the one that leaves the least.
-        left = np.minimum(tries**2, square[:, None]).sum(axis=0)
-        near = np.column_stack([near, tries[:, np.argmin(left)]])
+    near = draw_seeds(to, n, c, rng, candidates=2 + int(np.log(c + 1)))[1]
     mass = np.full((n, len(focal_sets)), 0.3 / len(focal_sets), np.float32)
     mass[everyone, focal_sets.singletons[near.argmin(axis=1)]] += 0.7
     return mass
@@ -306,16 +300,15 @@ class Settings:
 
 
 def find_d0(
-    source: Source, settings: Settings, rows: Starter
+    source: Source, d0: float | str, n_clusters: int, *, k: int, seed: int, rows: Starter
 ) -> tuple[float, list[tuple[float, float]]]:
-    """The d0 of a fit, and what "auto" has tried."""
-    if settings.d0 != "auto":
-        known = settings.d0
-        if isinstance(known, str):
-            known = given_d0(known, random_dissimilarities(source, settings.seed))
-        return float(known), []
-    small = trial_of(source, settings.n_clusters, settings.seed)
-    return choose_d0(small, settings.n_clusters, k=settings.k, seed=settings.seed, rows=rows)
+    """A number, a quantile of the dissimilarities, or "auto": with the curve that it has tried."""
+    if d0 == "auto":
+        small = trial_of(source, n_clusters, seed)
+        return choose_d0(small, n_clusters, k=k, seed=seed, rows=rows)
+    if isinstance(d0, str):
+        d0 = given_d0(d0, random_dissimilarities(source, seed))
+    return float(d0), []
 
 
 def trial_of(source: Source, n_clusters: int, seed: int) -> Source:

@@ -34,7 +34,7 @@ from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, as_written
 from evdist.stores.paths import Url, address
 
-__all__ = ["load_kept", "load_landmarks", "save_kept", "save_landmarks"]
+__all__ = ["check_landmarks", "load_kept", "load_landmarks", "save_kept", "save_landmarks"]
 
 KIND, VERSION = "landmarks", 1
 KEPT, KEPT_VERSION = "kept pairs", 1
@@ -70,6 +70,16 @@ def load_landmarks(url: Url, metric: Callable | None = None) -> tuple[Landmarks,
         source = _source(attributes, arrays, metric)
         _must(source.n == L, "rows")
     return Landmarks(source, objects, mass, focal_sets, d0), attributes["seal"]
+
+
+def check_landmarks(landmarks: Landmarks, focal_sets: FocalSets, n_features: int) -> None:
+    """They belong to a model with these focal sets and features."""
+    if landmarks.focal_sets != focal_sets:
+        raise StoreError(f"masses.zarr has other focal sets than landmarks.zarr. {_CURE}")
+    source = landmarks.source
+    width = len(source.metric.centre) if isinstance(source, AttributeSource) else n_features
+    if width != n_features:
+        raise StoreError(f"landmarks.zarr has {width} features, the model {n_features}. {_CURE}")
 
 
 def _described(source: Source) -> dict[str, NDArray]:

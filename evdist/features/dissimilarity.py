@@ -16,6 +16,7 @@ through in blocks: nothing larger than (L, L) is made, whatever n.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from evdist.partition.rows import block_rows
 __all__ = ["DissimilarityPCA"]
 
 
+@dataclass(eq=False, repr=False)
 class DissimilarityPCA(RowTransformer):
     """Attributes by principal components of the dissimilarity rows.
 
@@ -62,18 +64,11 @@ class DissimilarityPCA(RowTransformer):
         Objects that are landmarks, in increasing order; not there with "precomputed".
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        metric: str | Callable[..., float] = "euclidean",
-        n_landmarks: int = 1000,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.metric = metric
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    metric: str | Callable[..., float] = "euclidean"
+    n_landmarks: int = 1000
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the principal components.

@@ -8,6 +8,7 @@ The linear discriminants of Fisher are scikit-learn's LinearDiscriminantAnalysis
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -63,6 +64,7 @@ def _check_share(shrinkage: Any, why: str) -> float:
     return float(shrinkage)
 
 
+@dataclass(eq=False, repr=False)
 class KernelFDA(_Labelled):
     """Kernel Fisher discriminant analysis: a curved map that separates labelled classes.
 
@@ -95,18 +97,11 @@ class KernelFDA(_Labelled):
         The labelled objects have mean zero.
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        kernel: Kernel = "rbf",
-        gamma: float | None = None,
-        shrinkage: float = 1e-3,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.shrinkage = shrinkage
+    n_components: int | None = None
+    _: KW_ONLY
+    kernel: Kernel = "rbf"
+    gamma: float | None = None
+    shrinkage: float = 1e-3
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn the map from the labelled objects; the others make no difference.

@@ -26,6 +26,7 @@ table   (anchors, L) of d(anchor, landmark)^p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ from evdist.partition.rows import block_rows
 __all__ = ["GeodesicMap"]
 
 
+@dataclass(eq=False, repr=False)
 class GeodesicMap(RowTransformer):
     """Coordinates whose Chebyshev distance follows the shape of the data.
 
@@ -83,22 +85,13 @@ class GeodesicMap(RowTransformer):
     (200, 20)
     """
 
-    def __init__(
-        self,
-        n_landmarks: int = 100,
-        *,
-        n_neighbors: int = 10,
-        power: float = 4.0,
-        n_anchors: int = 20_000,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.power = power
-        self.n_anchors = n_anchors
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_landmarks: int = 100
+    _: KW_ONLY
+    n_neighbors: int = 10
+    power: float = 4.0
+    n_anchors: int = 20_000
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Build the graph of the anchors and the distances to the landmarks.

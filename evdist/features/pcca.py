@@ -6,6 +6,7 @@ Reference: Mignon, Jurie (2012), PCCA and KPCCA; NN-EVCLUS, section 3.3 and its 
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -84,6 +85,7 @@ def _difference_bytes(p: int, d: int) -> int:
     return 8 * (4 * p * d + 4 * min(p, d) ** 2)
 
 
+@dataclass(eq=False, repr=False)
 class PCCA(_Linked):
     """Pairwise constrained component analysis: a linear map learnt from links.
 
@@ -124,18 +126,11 @@ class PCCA(_Linked):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        sharpness: float = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ):
-        self.n_components = n_components
-        self.sharpness = sharpness
-        self.tol = tol
-        self.max_iter = max_iter
+    n_components: int = 2
+    _: KW_ONLY
+    sharpness: float = 1.0
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def fit(
         self,
@@ -167,6 +162,7 @@ class PCCA(_Linked):
         return (X - self.mean_) @ self.components_.T
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCCA(_Linked):
     """Pairwise constrained component analysis in the feature space of a kernel.
 
@@ -199,22 +195,13 @@ class KernelPCCA(_Linked):
         As in :class:`PCCA`.
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kernel: Kernel = "rbf",
-        gamma: float | None = None,
-        sharpness: float = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.sharpness = sharpness
-        self.tol = tol
-        self.max_iter = max_iter
+    n_components: int = 2
+    _: KW_ONLY
+    kernel: Kernel = "rbf"
+    gamma: float | None = None
+    sharpness: float = 1.0
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def fit(
         self,

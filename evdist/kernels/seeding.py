@@ -8,7 +8,7 @@ caller      rule
 ==========  ==================================================================================
 RECM        `weights` of the objects, and dissimilarities that are squares already (`power=1`)
 ECMdd MECM  `distinct`: medoids are different objects, also among copies
-EVCLUS      greedy, `candidates=2 + int(log(c + 1))`; it reads the table of dissimilarities too
+EVCLUS      greedy, `candidates=2 + int(log(c + 1))`; it reads the table of dissimilarities
 ==========  ==================================================================================
 
 ECM draws its seeds by scikit-learn's `kmeans_plusplus`, which needs no dissimilarities in memory.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -54,6 +55,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
     _start: Callable[[NDArray[Any], NDArray[Any], FocalSets], Prototypes]
     _usual: Callable[[NDArray[Any]], float]
     _costs: Callable[[NDArray[Any]], NDArray[Any]]
+    weights_: NDArray[np.float64] | None
     _keep: Callable[[Any, NDArray[Any]], None]
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -106,12 +108,8 @@ class MedoidClusterer(RowMasses, CredalClusterer):
             X = cdist(X, self._rows, self.metric)
         return cheapest(self._costs(X), float(self.beta))[0]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        return tags
 
-
+@dataclass(eq=False, repr=False)
 class ECMdd(MedoidClusterer):
     """Evidential c-medoids: clusters represented by one object each, or by all with weights.
 
@@ -179,46 +177,24 @@ class ECMdd(MedoidClusterer):
     (150, 8)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 4,
-        *,
-        weighted: bool = False,
-        alpha: float = 2.0,
-        beta: float = 2.0,
-        delta: float | str = "auto",
-        eta: float = 1.0,
-        gamma: float = 1.0,
-        psi: float = 2.0,
-        sharpness: float = 5.0,
-        focal_sets: str | FocalSets = "pairs",
-        metric: str = "sqeuclidean",
-        init: str | ArrayLike = "k-means++",
-        n_init: int = 5,
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.weighted = weighted
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.eta = eta
-        self.gamma = gamma
-        self.psi = psi
-        self.sharpness = sharpness
-        self.focal_sets = focal_sets
-        self.metric = metric
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callbacks = callbacks
-
-    weights_: NDArray[np.float64] | None
+    n_clusters: int = 4
+    _: KW_ONLY
+    weighted: bool = False
+    alpha: float = 2.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    eta: float = 1.0
+    gamma: float = 1.0
+    psi: float = 2.0
+    sharpness: float = 5.0
+    focal_sets: str | FocalSets = "pairs"
+    metric: str = "sqeuclidean"
+    init: str | ArrayLike = "k-means++"
+    n_init: int = 5
+    tol: float = 1e-6
+    max_iter: int = 200
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         for name in ("eta", "gamma", "sharpness"):

@@ -27,7 +27,7 @@ medoids fixed; so no iteration can raise J.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -121,6 +121,7 @@ class MedianMedoids:
         return best if total[best] < total[medoid[k]] else int(medoid[k])
 
 
+@dataclass(eq=False, repr=False)
 class MECM(MedoidClusterer):
     """Median evidential c-means: ECM on dissimilarities, with objects as prototypes.
 
@@ -178,38 +179,21 @@ class MECM(MedoidClusterer):
     (150, 8)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 4,
-        *,
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        delta: float | str = "auto",
-        eta: float = 1.0,
-        gamma: float = 1.0,
-        focal_sets: str | FocalSets = "pairs",
-        metric: str = "euclidean",
-        init: str | ArrayLike = "k-means++",
-        n_init: int = 5,
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        random_state: Any = None,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.eta = eta
-        self.gamma = gamma
-        self.focal_sets = focal_sets
-        self.metric = metric
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callbacks = callbacks
+    n_clusters: int = 4
+    _: KW_ONLY
+    alpha: float = 1.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    eta: float = 1.0
+    gamma: float = 1.0
+    focal_sets: str | FocalSets = "pairs"
+    metric: str = "euclidean"
+    init: str | ArrayLike = "k-means++"
+    n_init: int = 5
+    tol: float = 1e-6
+    max_iter: int = 200
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         positive("eta", self.eta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from evdist.mixture.select import select_mixture
 __all__ = ["GaussianMixture"]
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMixture(DensityMixin, BaseEstimator):
     """A mixture of Gaussians whose covariance model and number of components BIC chooses.
 
@@ -71,26 +73,15 @@ class GaussianMixture(DensityMixin, BaseEstimator):
     ('VEV', (150, 3))
     """
 
-    def __init__(
-        self,
-        n_components: int | Sequence[int] = 3,
-        *,
-        covariance_models: str | Sequence[str] = "auto",
-        init: str = "hierarchical",
-        n_init: int = 2,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ):
-        self.n_components = n_components
-        self.covariance_models = covariance_models
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_components: int | Sequence[int] = 3
+    _: KW_ONLY
+    covariance_models: str | Sequence[str] = "auto"
+    init: str = "hierarchical"
+    n_init: int = 2
+    tol: float = 1e-6
+    max_iter: int = 1000
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit, and choose.

@@ -1,15 +1,32 @@
-"""What NNEVCLUS is given, checked before work starts: parameters and labels."""
+"""What NNEVCLUS is given, checked before work starts: parameters, links and labels."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.estimators.checks import checked_d0, integer, non_negative, one_of, positive
+from evdist.belief import FocalSets
+from evdist.constraints import check_links
+from evdist.data.sources import Source
+from evdist.estimators.checks import (
+    at_most_objects,
+    checked_d0,
+    focal_family,
+    integer,
+    non_negative,
+    one_of,
+    positive,
+    seeded_checkpoint,
+)
+from evdist.estimators.number import clusters_for
+from evdist.nnevclus.problem import source_of
 
-__all__ = ["BATCH", "MINI", "check_labels", "check_parameters"]
+__all__ = ["BATCH", "MINI", "Given", "check_labels", "check_parameters"]
+
+_FAMILIES = ("simple", "pairs", "full")
 
 #: Optimisers of the two ways to train.
 BATCH, MINI = ("lbfgs", "adaptive"), ("rmsprop", "adam")
@@ -39,17 +56,46 @@ def check_parameters(model: Any, client: Any) -> None:
         integer("batch_size", model.batch_size, 2)
     one_of("optimizer", model.optimizer, ("auto", *BATCH, *MINI))
     checked_d0(model.d0)
-    if model.checkpoint is not None and model.random_state is None:
-        raise ValueError(
-            "checkpoint needs a random_state, such as random_state=0: without it the same "
-            "call draws other weights and cannot go on."
-        )
+    seeded_checkpoint(model, "weights")
     if model.batch_size is None and (client is not None or model.n_shards is not None):
         what = "Workers train" if client is not None else "Shards are trained"
         raise ValueError(
             f"{what} by mini-batches; batch_size=None trains on all objects at once. "
             'Pass a number or "auto", or no client and no n_shards.'
         )
+
+
+@dataclass(frozen=True)
+class Given:
+    """What `NNEVCLUS.fit` is given beside X: dissimilarities, links, labels, focal sets."""
+
+    n_clusters: int
+    source: Source
+    must: NDArray[np.int64]
+    cannot: NDArray[np.int64]
+    labels: NDArray[np.int64] | None
+    family: FocalSets | str
+    #: Whether X is the square matrix of dissimilarities itself.
+    own_matrix: bool
+
+    @classmethod
+    def of(
+        cls, model: Any, X: NDArray, must_link: Any, cannot_link: Any, labels: Any,
+        metric_features: Any,
+    ) -> Given:  # fmt: skip
+        n = len(X)
+        source = source_of(X, model.metric, metric_features)
+        c = integer("n_clusters", clusters_for(model.n_clusters, source), 1)
+        family = focal_family(model.focal_sets, c, _FAMILIES)
+        at_most_objects(c, n)
+        must, cannot = check_links(must_link, cannot_link, n)
+        known = check_labels(labels, n, c)
+        if model.centres is not None and known is not None:
+            raise ValueError(
+                "Give labels or centres, not both: a centre's cluster need not be that of a label."
+            )
+        own = model.metric == "precomputed" and metric_features is None
+        return cls(c, source, must, cannot, known, family, own)
 
 
 def check_labels(labels: Any, n: int, n_clusters: int) -> NDArray[np.int64] | None:

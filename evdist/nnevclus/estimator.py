@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -10,37 +11,36 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
-from evdist.constraints import check_links
-from evdist.data.inputs import load
 from evdist.engine.device import find_device, find_here
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import at_most_objects, focal_family, integer
-from evdist.estimators.number import clusters_for
+from evdist.estimators.placing import RowMasses
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.solver import first_focal_sets
+from evdist.evclus.start import find_d0
 from evdist.kernels.threads import thread_count
 from evdist.nnevclus.centres import label_centres
-from evdist.nnevclus.checks import check_labels, check_parameters
+from evdist.nnevclus.checks import Given, check_parameters
 from evdist.nnevclus.fit import training_of
 from evdist.nnevclus.inputs import Preparation
 from evdist.nnevclus.loss import LossTerms, Supervision
-from evdist.nnevclus.network import Network, draw_networks, network_masses, rebuild_network
-from evdist.nnevclus.problem import Problem, find_d0, source_of
+from evdist.nnevclus.network import draw_networks, network_masses, rebuild_network
+from evdist.nnevclus.problem import Problem
 from evdist.nnevclus.saved import from_arrays, to_arrays
 from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask, map_rows
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address
 
 __all__ = ["NNEVCLUS"]
 
-_FAMILIES = ("simple", "pairs", "full")
+#: Kept dissimilarities of each object when d0 is chosen.
+TRIAL_PAIRS = 100
 
 
-class NNEVCLUS(CredalClusterer):
+@dataclass(eq=False, repr=False)
+class NNEVCLUS(RowMasses, CredalClusterer):
     """Evidential clustering by a neural network, which places new objects by itself.
 
     A network maps attributes to mass functions such that the conflict between those of two objects
@@ -156,78 +156,40 @@ class NNEVCLUS(CredalClusterer):
     (5, 5)
     """
 
-    d0_: float
-    d0_curve_: list[tuple[float, float]]
-    centres_: NDArray[np.int64]
-    network_: Network
-    _prepare: Preparation
+    _mass_type = np.float32
 
-    def __init__(
-        self,
-        n_clusters: int | Literal["auto"] = 4,
-        *,
-        hidden: Sequence[int] = (20,),
-        body: Any = None,
-        focal_sets: str | FocalSets = "simple",
-        metric: str | Callable = "euclidean",
-        scale: str | None = None,
-        n_components: int = 5,
-        d0: float | str = "auto",
-        n_dissimilarities: int | None = None,
-        batch_size: int | str | None = "auto",
-        n_shards: int | None = None,
-        optimizer: str = "auto",
-        learning_rate: float = 0.01,
-        l2_penalty: float = 0.0,
-        gate: bool = False,
-        gate_outliers: float = 0.2,
-        gate_width: float = 0.5,
-        centres: str | ArrayLike | None = None,
-        constraint_weight: float = 0.5,
-        label_weight: float = 0.5,
-        validation_fraction: float = 0.0,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        n_init: int = 3,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        checkpoint: str | Path | None = None,
-        checkpoint_every: int = 5,
-        callbacks: Sequence[Callable[[Progress], None]] = (),
-    ):
-        self.n_clusters = n_clusters
-        self.hidden = hidden
-        self.body = body
-        self.focal_sets = focal_sets
-        self.metric = metric
-        self.scale = scale
-        self.n_components = n_components
-        self.d0 = d0
-        self.n_dissimilarities = n_dissimilarities
-        self.batch_size = batch_size
-        self.n_shards = n_shards
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.l2_penalty = l2_penalty
-        self.gate = gate
-        self.gate_outliers = gate_outliers
-        self.gate_width = gate_width
-        self.centres = centres
-        self.constraint_weight = constraint_weight
-        self.label_weight = label_weight
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.callbacks = callbacks
+    n_clusters: int | Literal["auto"] = 4
+    _: KW_ONLY
+    hidden: Sequence[int] = (20,)
+    body: Any = None
+    focal_sets: str | FocalSets = "simple"
+    metric: str | Callable = "euclidean"
+    scale: str | None = None
+    n_components: int = 5
+    d0: float | str = "auto"
+    n_dissimilarities: int | None = None
+    batch_size: int | str | None = "auto"
+    n_shards: int | None = None
+    optimizer: str = "auto"
+    learning_rate: float = 0.01
+    l2_penalty: float = 0.0
+    gate: bool = False
+    gate_outliers: float = 0.2
+    gate_width: float = 0.5
+    centres: str | ArrayLike | None = None
+    constraint_weight: float = 0.5
+    label_weight: float = 0.5
+    validation_fraction: float = 0.0
+    n_iter_no_change: int = 10
+    tol: float = 1e-3
+    max_iter: int = 1000
+    n_init: int = 3
+    device: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    checkpoint: str | Path | None = None
+    checkpoint_every: int = 5
+    callbacks: Sequence[Callable[[Progress], None]] = ()
 
     # ------------------------------------------------------------------ fit
     def fit(
@@ -264,43 +226,14 @@ class NNEVCLUS(CredalClusterer):
         check_parameters(self, client)
         self._check_callbacks()
         X = self._table(X, ensure_min_samples=2)
-        n = len(X)
-        source = source_of(X, self.metric, metric_features)
-        c = integer("n_clusters", clusters_for(self.n_clusters, source), 1)
-        family = focal_family(self.focal_sets, c, _FAMILIES)
-        at_most_objects(c, n)
-        must, cannot = check_links(must_link, cannot_link, n)
-        known = check_labels(labels, n, c)
-        if self.centres is not None and known is not None:
-            raise ValueError(
-                "Give labels or centres, not both: a centre's cluster need not be that of a label."
-            )
-        own = self.metric == "precomputed" and metric_features is None
+        given = Given.of(self, X, must_link, cannot_link, labels, metric_features)
         trained_on = find_device(self.device, client)
         device = torch.device(find_here(trained_on) or "cpu")
-        self._prepare = Preparation.of(
-            X, n_components=int(self.n_components) if own else None,
-            gate=(float(self.gate_outliers), float(self.gate_width)) if self.gate else None,
-            raw=self.body is not None, seed=seed, device=device,
-        )  # fmt: skip
-        x, fx = self._prepare(X, device)
-        threads = thread_count(self.n_jobs)
-        self.d0_, self.d0_curve_ = find_d0(source, self.d0, c, seed, threads)
-        if hasattr(self, "centres_"):
-            del self.centres_  # of a fit before
-        if self.centres is not None:
-            self.centres_, known = label_centres(
-                self.centres, x, source, n_clusters=c, d0=self.d0_, seed=seed, n_threads=threads
-            )
-        sets = first_focal_sets(family, c)
-        terms = LossTerms(
-            sets, float(self.constraint_weight), float(self.label_weight), float(self.l2_penalty),
-            Supervision.of(x, fx, must, cannot, known),
-        )  # fmt: skip
-        problem = Problem(x, fx, source, self.d0_, terms, device)
+        problem = self._problem(X, given, seed, device)
         networks = draw_networks(
-            self.hidden, self.body, x, len(sets), fx is not None, n_init=int(self.n_init), seed=seed
-        )
+            self.hidden, self.body, problem.x, len(problem.terms.focal_sets),
+            problem.fx is not None, n_init=int(self.n_init), seed=seed,
+        )  # fmt: skip
         with self._reporting() as report:
             train = training_of(self, problem, seed, report, client, trained_on or "cpu")
             fits = [
@@ -309,27 +242,42 @@ class NNEVCLUS(CredalClusterer):
             ]
         best = min(fits, key=lambda fit: fit.objective)
         self.network_ = rebuild_network(best.value, self.hidden, self.body)
-        mass = network_masses(self.network_, x, fx, device)
-        self._finish(CredalPartition(mass, sets), best.history, best.converged)
+        mass = network_masses(self.network_, problem.x, problem.fx, device)
+        partition = CredalPartition(mass, problem.terms.focal_sets)
+        self._finish(partition, best.history, best.converged)
         return self
 
+    def _problem(self, X: NDArray, given: Given, seed: int, device: torch.device) -> Problem:
+        """What the network sees of X, d0, and the labels of the centres."""
+        self._prepare = Preparation.of(
+            X, n_components=int(self.n_components) if given.own_matrix else None,
+            gate=(float(self.gate_outliers), float(self.gate_width)) if self.gate else None,
+            raw=self.body is not None, seed=seed, device=device,
+        )  # fmt: skip
+        x, fx = self._prepare(X, device)
+        c, threads, known = given.n_clusters, thread_count(self.n_jobs), given.labels
+        self.d0_, self.d0_curve_ = find_d0(
+            given.source, self.d0, c, k=TRIAL_PAIRS, seed=seed, rows=NumbaRows(threads)
+        )
+        self.__dict__.pop("centres_", None)  # of a fit before
+        if self.centres is not None:
+            self.centres_, known = label_centres(
+                self.centres, x, given.source, n_clusters=c, d0=self.d0_, seed=seed,
+                n_threads=threads,
+            )  # fmt: skip
+        terms = LossTerms(
+            first_focal_sets(given.family, c), float(self.constraint_weight),
+            float(self.label_weight), float(self.l2_penalty),
+            Supervision.of(x, fx, given.must, given.cannot, known),
+        )  # fmt: skip
+        return Problem(x, fx, given.source, self.d0_, terms, device)
+
     # ------------------------------------------------------------------ new objects
-    def predict_mass(self, X: Any) -> Any:
-        """Mass functions that the network gives to objects, old or new: (rows, f).
-
-        With metric="precomputed" (and no `metric_features`) the rows of X are dissimilarities to
-        all training objects. A Dask array gives a Dask array.
-        """
-        check_is_fitted(self, "credal_partition_")
-        if is_dask(X) and hasattr(X, "map_blocks") and hasattr(X, "rechunk"):
-            f = len(self.credal_partition_.focal_sets)
-            return map_rows(self._predict_rows, X, width=f, dtype=np.float32)
+    def _masses(self, X: NDArray) -> NDArray[np.float32]:
+        """What the network gives to objects, old or new."""
         device = torch.device(find_device(self.device) or "cpu")
-        x, fx = self._prepare(self._table(load(X), reset=False), device)
+        x, fx = self._prepare(X, device)
         return network_masses(self.network_, x, fx, device)
-
-    def _predict_rows(self, rows: NDArray, first: int) -> NDArray[np.float32]:
-        return self.predict_mass(rows)
 
     # ------------------------------------------------------------------ on disk
     @classmethod
@@ -364,9 +312,3 @@ class NNEVCLUS(CredalClusterer):
         if "centres" in arrays:
             self.centres_ = arrays["centres"]
         self.network_ = rebuild_network(from_arrays("network", arrays), self.hidden, self.body)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = False
-        return tags

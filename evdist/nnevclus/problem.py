@@ -17,20 +17,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evdist.data.inputs import is_pair_list, load, make_source
-from evdist.data.sources import AttributeSource, PairList, Source
-from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.sampling import draw_layout, random_dissimilarities, sample_pairs
-from evdist.evclus.start import choose_d0, given_d0, trial_of
+from evdist.data.inputs import load
+from evdist.data.sources import AttributeSource, PairList, Source, is_pair_list, make_source
+from evdist.evclus.sampling import draw_layout, sample_pairs
 from evdist.kernels.distances import METRICS
 from evdist.nnevclus.loss import KeptPairs, LossTerms, transformed
 from evdist.nnevclus.network import as_tensor
 from evdist.nnevclus.shards import Deltas, Products, Shard, deal_rows
 
-__all__ = ["Problem", "SourceDeltas", "draw_pairs", "find_d0", "make_deltas", "source_of"]
-
-#: Kept dissimilarities of each object when d0 is chosen.
-_TRIAL_K = 100
+__all__ = ["Problem", "SourceDeltas", "draw_pairs", "make_deltas", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -74,19 +69,6 @@ def source_of(X: NDArray, metric: Any, metric_features: Any) -> Source:
     if source.n != len(X):
         raise ValueError(f"metric_features has {source.n} rows, X has {len(X)}.")
     return source
-
-
-def find_d0(
-    source: Source, d0: float | str, n_clusters: int, seed: int, n_threads: int
-) -> tuple[float, list[tuple[float, float]]]:
-    """A number, a quantile of the dissimilarities, or "auto": chosen on a sample, as for EVCLUS."""
-    if not isinstance(d0, str):
-        return float(d0), []
-    if d0 != "auto":
-        return given_d0(d0, random_dissimilarities(source, seed)), []
-    source = trial_of(source, n_clusters, seed)
-    k = min(_TRIAL_K, source.n - 1)
-    return choose_d0(source, n_clusters, k=k, seed=seed, rows=NumbaRows(n_threads))
 
 
 @dataclass(frozen=True)

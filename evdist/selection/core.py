@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
-from evdist.data.inputs import is_pair_list, load
+from evdist.data.inputs import load
+from evdist.data.sources import is_pair_list
 from evdist.estimators.checks import integer, one_of
 from evdist.kernels.threads import thread_count
 from evdist.registry import ALGORITHMS, Algorithm

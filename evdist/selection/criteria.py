@@ -25,8 +25,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
 
-from evdist.data.inputs import is_pair_list, make_source
-from evdist.data.sources import MatrixSource
+from evdist.data.sources import MatrixSource, is_pair_list, make_source
 from evdist.estimators.number import find_modes
 from evdist.kernels.distances import METRICS
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import fsspec
 from filelock import FileLock, Timeout
 from fsspec.implementations.local import LocalFileSystem
 
-__all__ = ["Url", "address", "alone", "children", "exists", "join", "read_bytes", "remove"]
-__all__ += ["replace_bytes", "sync"]
+from evdist.stores.transient import is_transient, steady
+
+__all__ = ["Url", "address", "alone", "children", "create_bytes", "exists", "is_local", "join"]
+__all__ += ["modified", "read_bytes", "remove", "replace_bytes", "size", "sync"]
 
 Url = str | os.PathLike[str]
+
+#: Pauses grow by 1.7 from 0.1 s: half a minute in all.
+_S3_TRIES = 10
 
 
 def address(url: Url) -> str:
@@ -26,7 +34,12 @@ def address(url: Url) -> str:
 def exists(url: Url) -> bool:
     """Whether anything is there, a file or a folder."""
     filesystem, path = _open(url)
-    return filesystem.exists(path)
+    return steady(lambda: filesystem.exists(path))
+
+
+def is_local(url: Url) -> bool:
+    """Whether the address is a path of this machine's file system."""
+    return "://" not in address(url)
 
 
 def join(url: str, name: str) -> str:
@@ -37,7 +50,7 @@ def children(url: Url) -> list[str]:
     """Names of what lies directly under the address; none when nothing is there."""
     filesystem, path = _open(url)
     try:
-        found = filesystem.ls(path, detail=False)
+        found = steady(lambda: filesystem.ls(path, detail=False))
     except FileNotFoundError:
         return []
     return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
@@ -47,14 +60,28 @@ def remove(url: Url) -> None:
     """Remove a folder and all in it; another process may have done so."""
     filesystem, path = _open(url)
     with suppress(FileNotFoundError):
-        filesystem.rm(path, recursive=True)
+        steady(lambda: filesystem.rm(path, recursive=True))
+
+
+def modified(url: Url) -> float:
+    """When the file, or the newest file of the folder, was written, in seconds; 0 for none."""
+    filesystem, path = _open(url)
+    found = steady(lambda: filesystem.find(path, detail=True))
+    times = (one.get("mtime") or one.get("LastModified") or 0.0 for one in found.values())
+    return max((t.timestamp() if hasattr(t, "timestamp") else float(t) for t in times), default=0.0)
+
+
+def size(url: Url) -> int:
+    """Bytes of a file, or of all files of a folder; 0 when nothing is there."""
+    filesystem, path = _open(url)
+    return int(steady(lambda: filesystem.du(path)) or 0) if exists(url) else 0
 
 
 def read_bytes(url: Url) -> bytes | None:
     """The content of a small file; None when it is not there."""
     filesystem, path = _open(url)
     try:
-        return filesystem.cat_file(path)
+        return steady(lambda: filesystem.cat_file(path))
     except FileNotFoundError:
         return None
 
@@ -63,18 +90,55 @@ def replace_bytes(url: Url, content: bytes) -> None:
     """Put a small file in place, at once: who reads it sees the old content or the new."""
     filesystem, path = _open(url)
     if not isinstance(filesystem, LocalFileSystem):
-        filesystem.pipe_file(path, content)  # object storage shows an object when it is whole
+        # Object storage shows an object when it is whole.
+        steady(lambda: filesystem.pipe_file(path, content))
         return
-    draft = Path(f"{path}.{os.getpid()}.part")
+    with _draft(path, content) as draft:
+        os.replace(draft, path)
+    _flush(os.path.dirname(path))
+
+
+@contextmanager
+def _draft(path: str, content: bytes) -> Iterator[Path]:
+    """The content in a file beside `path`, to be moved there; threads may write at once."""
+    draft = Path(f"{path}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with draft.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        yield draft
     finally:
-        draft.unlink(missing_ok=True)  # there only when the disk is full
-    _flush(os.path.dirname(path))
+        draft.unlink(missing_ok=True)
+
+
+def _create_local(path: str, content: bytes) -> None:
+    """A link appears whole or, where the name is taken, not at all."""
+    with _draft(path, content) as draft:
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            with Path(path).open("xb") as file:
+                file.write(content)
+
+
+def create_bytes(url: Url, content: bytes) -> bool:
+    """Put a small file in place unless one is there, and say whether it is ours.
+
+    Object storage does so in one step (If-None-Match), so of several callers one succeeds.
+    """
+    filesystem, path = _open(url)
+    try:
+        if isinstance(filesystem, LocalFileSystem):
+            _create_local(path, content)
+        else:
+            steady(lambda: filesystem.pipe_file(path, content, mode="create"))
+    except FileExistsError:
+        pass  # another's; or our own, whose answer was lost before a second try
+    # Read back: there are servers that ignore the condition and keep the last one.
+    return read_bytes(url) == content
 
 
 def sync(url: Url) -> None:
@@ -116,6 +180,19 @@ def _flush(path: Url) -> None:
 
 def _open(url: Url) -> tuple[fsspec.AbstractFileSystem, str]:
     filesystem, path = fsspec.core.url_to_fs(os.fspath(url))
+    _make_patient(filesystem)
     # Others write to the same place: a listing that was kept may be out of date.
     filesystem.invalidate_cache()
     return filesystem, path
+
+
+def _make_patient(filesystem: Any) -> None:
+    """Let s3fs wait out an outage of half a minute, of chunks that zarr reads and writes too.
+
+    As it comes it gives up after two seconds, and at once where the server refuses connections.
+    """
+    module = sys.modules.get("s3fs.core")
+    if module is not None and isinstance(filesystem, module.S3FileSystem):
+        if module.S3FileSystem.retries < _S3_TRIES:
+            module.S3FileSystem.retries = _S3_TRIES
+            module.set_custom_error_handler(is_transient)

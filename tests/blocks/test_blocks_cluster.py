@@ -26,7 +26,7 @@ from evdist.engine.cluster import ClusterExecutor, _pieces_of_workers
 from evdist.engine.progress import Progress
 from evdist.engine.worker_state import STATES
 from evdist.engine.workers import run_on_workers, smallest_worker, wait_for_workers
-from evdist.evclus.local import LocalExecutor
+from evdist.evclus.irqp import LocalExecutor
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sites import _SharedProblem

@@ -6,8 +6,7 @@ import pytest
 import torch
 from gpu.host_kernels import COMPILER, host_modules
 
-import evdist.evclus.estimator as estimator
-from evdist.evclus import start
+from evdist.evclus import sites, start
 from evdist.evclus.rows.cuda import CudaKernels
 
 
@@ -23,7 +22,7 @@ def cuda_source(tmp_path_factory) -> CudaKernels:
 def on_torch(monkeypatch):
     """EVCLUS with device="cuda" runs in torch on the CPU, with few landmarks."""
     monkeypatch.setattr(
-        estimator,
+        sites,
         "find_device",
         lambda name, client=None: None if name == "cpu" else torch.device("cpu"),
     )

@@ -119,6 +119,14 @@ class TestIntervals:
                 a, b = (getattr(block, name).reshape(-1, 10)[used] for block in (mine, other))
                 np.testing.assert_allclose(a, b, rtol=0, atol=atol)
 
+    def test_a_worker_makes_those_of_its_pieces(self, made):
+        bounds = made.graph.bounds.tolist()
+        pieces = [(bounds[1] + 3, bounds[1] + 40), (bounds[2], bounds[2] + 7)]
+        whole = device_solver.intervals_on(CPU, made).targets
+        some = device_solver.intervals_on(CPU, made, pieces).targets
+        for lo, hi in pieces:
+            np.testing.assert_array_equal(some[:, lo:hi], whole[:, lo:hi])
+
     def test_what_people_see(self, made):
         order = np.arange(made.n, dtype=np.uint32)
         here = some_intervals(made, order)
@@ -141,10 +149,6 @@ class TestBeforeItStarts:
     def test_no_device(self, data, device):
         with pytest.raises(ValueError, match='device must be "cpu", "cuda"'):
             Bootclus(2, device=device).fit(data)
-
-    def test_not_with_a_client(self, on_torch, data):
-        with pytest.raises(ValueError, match="a client's workers fit on their CPUs"):
-            Bootclus(2, device="cuda").fit(data, client=object())
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
     def test_without_a_gpu(self, data):

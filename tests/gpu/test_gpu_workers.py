@@ -18,8 +18,9 @@ from distributed import Client
 from gpu.gpu_cases import CPU, blobs
 from sklearn.metrics import adjusted_rand_score
 
-import evdist.evclus.estimator as estimator
-from evdist import EVCLUS
+import evdist.bootclus.estimator as bootclus
+import evdist.evclus.sites as sites
+from evdist import EVCLUS, Bootclus
 from evdist.engine import plan as plan_module
 from evdist.engine.progress import Progress
 from evdist.evclus import start
@@ -55,7 +56,7 @@ def client(running) -> Client:
 @pytest.fixture(autouse=True)
 def on_torch(monkeypatch) -> None:
     """device="cuda" is torch on the CPU; few landmarks, and several pieces in every step."""
-    monkeypatch.setattr(estimator, "find_device", lambda name, client=None: CPU)
+    monkeypatch.setattr(sites, "find_device", lambda name, client=None: CPU)
     monkeypatch.setattr(plan_module, "PIECE_ROWS", 30)
     monkeypatch.setattr(start, "MIN_LANDMARKS", 60)
     monkeypatch.setattr(start, "LANDMARKS_PER_CLUSTER", 10)
@@ -72,7 +73,7 @@ def model(**options) -> EVCLUS:
     return EVCLUS(3, **{**known, "device": "cuda", **options})
 
 
-def assert_same(a: EVCLUS, b: EVCLUS) -> None:
+def assert_same(a: EVCLUS | Bootclus, b: EVCLUS | Bootclus) -> None:
     np.testing.assert_array_equal(a.credal_partition_.mass, b.credal_partition_.mass)
     assert a.history_ == b.history_
 
@@ -136,6 +137,20 @@ def test_a_killed_worker_changes_no_bit(client, data, tmp_path):
     assert_same(there, here)
     # What the workers wrote, one process reads.
     assert_same(model(**options).fit(data[0]), here)
+
+
+# ---------------------------------------------------------------------- Bootclus
+def test_bootclus_on_workers_is_bootclus_on_one_device(client, data, monkeypatch, tmp_path):
+    monkeypatch.setattr(bootclus, "find_device", lambda name, client=None: CPU)
+    options = {
+        "n_bootstrap": 10, "covariance_models": "EEE", "n_dissimilarities": 12, "tol": 1e-3,
+        "device": "cuda", "random_state": 1,
+    }  # fmt: skip
+    here = Bootclus(3, **options).fit(data[0])
+    there = Bootclus(3, checkpoint=tmp_path, **options).fit(data[0], client=client)
+    assert_same(there, here)
+    np.testing.assert_allclose(there.intervals_.lower, here.intervals_.lower, atol=1e-6)
+    np.testing.assert_array_equal(there.predict(data[0][:50]), here.predict(data[0][:50]))
 
 
 # ---------------------------------------------------------------------- whose GPU

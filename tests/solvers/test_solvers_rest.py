@@ -18,7 +18,7 @@ from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
 from evdist.engine.plan import CYCLE, whole_cycles
 from evdist.evclus import irqp
-from evdist.evclus.local import LocalExecutor
+from evdist.evclus.irqp import LocalExecutor
 from evdist.evclus.problem import Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
@@ -60,7 +60,7 @@ def test_without_a_threshold_every_row_is_visited(X):
 
 def test_the_answer_is_that_of_full_sweeps_up_to_the_tolerance(X, monkeypatch):
     lazy = EVCLUS(4, d0="q0.6", random_state=0).fit(X)
-    monkeypatch.setattr(irqp, "REST", 0.0)
+    monkeypatch.setattr(irqp, "SKIP_SHARE", 0.0)
     full = EVCLUS(4, d0="q0.6", random_state=0).fit(X)
     np.testing.assert_allclose(lazy.objective_, full.objective_, rtol=lazy.tol)
     assert adjusted_rand_score(lazy.labels_, full.labels_) > 0.99

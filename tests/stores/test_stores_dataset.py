@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import dask.array as da
@@ -17,9 +19,17 @@ import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from s3_bucket import s3_bucket
 
 from evdist.data import pieces
-from evdist.data.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
+from evdist.data.dataset import (
+    Dataset,
+    Table,
+    is_complete,
+    is_dataset,
+    read_contents,
+    write_dataset,
+)
 from evdist.stores import encoding
 from evdist.stores.encoding import StoreError, StoreNotFoundError
 
@@ -419,3 +429,50 @@ class TestTablesThatCannotBeRead:
         table = pd.DataFrame(X, columns=NAMES).assign(name=[f"n{i}" for i in range(N)])
         with pytest.raises(ValueError, match=r"more than 100 different values: an identifier"):
             mark(table, label="name")
+
+
+# ---------------------------------------------------------------------- several writers
+WRITER = """
+import sys, numpy as np, pandas as pd
+from evdist.data.dataset import Table, read_contents, write_dataset
+n = 40_000
+frame = pd.DataFrame({"a": np.arange(n) / 7, "w": np.arange(n) % 5 + 1.0})
+frame["c"] = np.array(["x", "y"])[np.arange(n) % 2]
+table = Table(frame, ("a",), "c", "w")
+print(write_dataset(table, sys.argv[1], read_contents(table)).weight.sum())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("place", ["disk", "s3"])
+def test_equal_uploads_at_once_give_every_reader_the_right_data(tmp_path, place):
+    """Readers look while three processes write the same store, again and again."""
+    with s3_bucket("races") if place == "s3" else nullcontext(str(tmp_path)) as where:
+        url = f"{where}/d.zarr"
+        command = [sys.executable, "-c", WRITER, url]
+        writers = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(3)
+        ]
+        sums = set()
+        while any(writer.poll() is None for writer in writers):
+            if is_complete(url):
+                data = Dataset.open(url)
+                assert data.weight is not None and data.label is not None
+                sums |= {data.weight.sum(), data.label.sum() * 6.0}
+            time.sleep(0.05)
+        for writer in writers:
+            said, error = writer.communicate()
+            assert writer.returncode == 0, error
+            assert float(said) == 120_000.0
+        assert sums <= {120_000.0}
+        data = Dataset.open(url)
+        assert data.weight is not None and data.weight.sum() == 120_000.0
+
+
+def test_a_complete_store_is_not_opened_for_writing(tmp_path, monkeypatch):
+    table = Table(np.arange(12.0).reshape(6, 2))
+    contents = read_contents(table)
+    write_dataset(table, tmp_path / "d.zarr", contents)
+    monkeypatch.setattr("evdist.data.dataset._group", None)
+    assert write_dataset(table, tmp_path / "d.zarr", contents).n == 6

@@ -19,9 +19,8 @@ from torch import Tensor
 from evdist.data.sources import AttributeSource, Source
 from evdist.engine import loop
 from evdist.engine.loop import Descent, Solution
-from evdist.evclus.irqp import Stop
+from evdist.evclus.irqp import LocalExecutor, Stop
 from evdist.evclus.landmarks import Placing
-from evdist.evclus.local import LocalExecutor
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.arrays import (
     Graph,
@@ -112,13 +111,14 @@ class DeviceRows:
         pairs, plan = problem.pairs, problem.plan
         own = range(len(plan.pieces)) if pieces is None else pieces
         if not isinstance(pairs, SourcePairs):
-            # Pairs that a device has made: EVCLUS's own, or the intervals of Bootclus.
-            return DeviceState(problem, mass, own, pairs.graph, pairs.kept)  # type: ignore[attr-defined]
+            # Pairs that a device makes: EVCLUS's own, or the intervals of Bootclus.
+            mine = [plan.pieces[q] for q in own]
+            return DeviceState(problem, mass, own, *pairs.kept_on(self.device, mine))  # type: ignore[attr-defined]
         rows = sum(b - a for a, b in (plan.pieces[q] for q in own))
         need = need_of(pairs.source, pairs.graph.k, problem.f, rows, problem.linked)
         graph = Graph.of(pairs.graph, self.device)
-        mine = by_colour(plan, graph.bounds, own)
-        kept = keep_pieces(pairs, graph, mine, self.device, choose(need, _room(self)))
+        places = by_colour(plan, graph.bounds, own)
+        kept = keep_pieces(pairs, graph, places, self.device, choose(need, _room(self)))
         return DeviceState(problem, mass, own, graph, kept)
 
     def executor(self, problem: Problem, mass: NDArray | Tensor) -> LocalExecutor:

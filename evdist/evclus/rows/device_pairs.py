@@ -56,6 +56,10 @@ class DevicePairs:
         pieces = by_colour(plan, self.graph.bounds, range(len(plan.pieces)))
         return keep_pieces(self.made, self.graph, pieces, self.device, self.choice)
 
+    def kept_on(self, device: torch.device, pieces: Sequence[Piece]) -> tuple[Graph, Kept]:
+        """What a state of this device needs, whichever pieces it updates."""
+        return self.graph, self.kept
+
     def block(self, lo: int, hi: int) -> Block:
         return device_block(self.made.graph, self.kept, lo, hi)
 

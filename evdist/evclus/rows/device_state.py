@@ -62,7 +62,8 @@ class DeviceState:
             self._links = DeviceLinks.of(*problem.links, device)
             self._state.extra = torch.zeros_like(self._state.mass[0])
         self._mine = by_colour(problem.plan, graph.bounds, self._own)
-        self._rows = PartRows(kernels_on(device, self._state.f), kept, self._mine, self._state)
+        self._kernels = kernels_on(device, self._state.f)
+        self._parts = PartRows(self._kernels, kept, self._mine, self._state)
         self._steps = [self._step(s) for s in range(len(problem.plan.steps))]
 
     def _step(self, step: int) -> list[tuple[int, Tensor | None, Tensor]]:
@@ -95,7 +96,8 @@ class DeviceState:
                 at = self._links.rows[linked]
                 half = 0.5 * self._links.gradient(state.mass[0], linked)
                 state.extra[at >> 5, :, at & 31] = half.float()
-            self._rows.update(state, colour, places)
+            for part, chosen in self._parts.chosen(state, colour, places):
+                self._kernels.update(part, colour, chosen)
 
     def moved(self, step: int) -> tuple[np.ndarray, np.ndarray, int]:
         state, device = self._state, self._state.mass.device
@@ -125,7 +127,7 @@ class DeviceState:
             state.table[0, first + (at >> 5), :, at & 31] = (new.double() @ C).float()
 
     def changes(self) -> dict[int, float]:
-        found = self._rows.piece_changes(self._state)
+        found = self._parts.piece_changes(self._state)
         return dict(zip(self._own, found.tolist(), strict=True))
 
     def losses(self) -> dict[int, tuple[float, float]]:
@@ -133,7 +135,7 @@ class DeviceState:
 
         Every pair and every link counts twice, as if with each of its rows.
         """
-        found = self._rows.piece_losses(self._state)
+        found = self._parts.piece_losses(self._state)
         out = {q: (value, 0.0) for q, value in zip(self._own, found.tolist(), strict=True)}
         if self._links is not None and 0 in out:
             out[0] = (out[0][0], 2 * self._links.total(self._state.mass[0]))
@@ -148,7 +150,7 @@ class DeviceState:
         return untile(self._state.mass[0], self._n)
 
     def close(self) -> None:
-        del self._state, self._rows
+        del self._state, self._parts
 
 
 def _laid_out(mass: np.ndarray | Tensor, device: torch.device) -> Tensor:

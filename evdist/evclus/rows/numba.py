@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from evdist.data.sources import Source
 from evdist.engine.loop import Solution
-from evdist.evclus.irqp import Stop, minimise
+from evdist.evclus.irqp import LocalExecutor, Stop, minimise
 from evdist.evclus.landmarks import Placing
-from evdist.evclus.local import LocalExecutor
 from evdist.evclus.problem import MemoryPairs, Problem, conflict_projection
 from evdist.evclus.rows.sweep import (
     Block,

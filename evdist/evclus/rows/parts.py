@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -42,7 +42,7 @@ def piece_sums(values: Tensor, pieces: Tensor) -> Tensor:
 
 
 class PartRows:
-    """`kernels` on the parts of `kept`: updates and losses of the pieces of one process.
+    """The parts of `kept` that kernels work on: rows of the pieces of one process, and their sums.
 
     Parameters
     ----------
@@ -74,8 +74,10 @@ class PartRows:
             return [(a, b)]
         return [piece for piece in self._pieces[colour] if a <= piece[0] < b]
 
-    def update(self, state: State, colour: int, places: Tensor | None = None) -> None:
-        """Minimise over the own rows of a colour, the others fixed: all, or those at `places`."""
+    def chosen(
+        self, state: State, colour: int, places: Tensor | None = None
+    ) -> Iterator[tuple[State, Tensor | None]]:
+        """(part of the state, places or None for all) of the own rows of a colour, or of some."""
         lo, hi = state.graph.bounds[colour : colour + 2]
         for first, delta in self._kept.parts(colour):
             part = replace(state, delta=delta[None], first=lo + first)
@@ -86,7 +88,7 @@ class PartRows:
                     chosen = places[(places >= a) & (places < b)]
                     if not len(chosen):
                         continue
-                self._kernels.update(part, colour, chosen)
+                yield part, chosen
 
     def piece_losses(self, state: State) -> np.ndarray:
         """Sums over the rows of each own piece of w (kappa - delta)^2, colour by colour, (p,)."""

@@ -1,12 +1,14 @@
 """Jobs in the background of this machine: one process each, which outlives the client.
 
-``python -m evdist.service.client.background`` runs the job whose folder stands in its input. It
-loads while the client still sends the data, and ends when the client ends without a job for it.
+``python -m evdist.service.client.background`` runs the job whose configuration stands in its
+input. It loads while the client still sends the data, and ends when the client ends without a job
+for it.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import subprocess
 import sys
@@ -14,9 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from evdist.service.config import ConfigError
+from evdist.service.config import ConfigError, JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobState, run
 from evdist.service.jobs.watch import LOG_FORMAT
+from evdist.stores.lease import pulse
+from evdist.stores.paths import is_local
 
 __all__ = ["Background", "main"]
 
@@ -43,11 +47,11 @@ class Background:
                 _give(self._waiting, "")
                 self._waiting = None
 
-    def start(self, folder: JobFolder) -> None:
+    def start(self, folder: JobFolder, config: JobConfig) -> None:
         """Begin or go on; returns when the process has taken the job."""
         process = self._waiting or _new_process()
         self._waiting = None
-        _give(process, folder.url)
+        _give(process, config.model_copy(update={"folder": folder.url}).to_json())
         late = time.monotonic() + _PATIENCE
         while time.monotonic() < late:
             now = JobFolder.open(folder.url)
@@ -63,7 +67,7 @@ class Background:
         """A job that says it runs while no process holds its lock was killed."""
         if folder.state is JobState.RUNNING and not folder.is_alive():
             return JobState.STOPPED
-        if folder.state is JobState.QUEUED and time.time() - folder.created > _PATIENCE:
+        if folder.state is JobState.QUEUED and _waited(folder) > _PATIENCE:
             return JobState.STOPPED  # the client was killed before it could start the job
         return folder.state
 
@@ -74,6 +78,14 @@ class Background:
         folder.ask_to_cancel()
 
 
+def _waited(folder: JobFolder) -> float:
+    """Seconds that a job has been queued: by this machine's clock where it is its own; in object
+    storage, where another machine may have written the time, as long as it was looked at here."""
+    if is_local(folder.url):
+        return time.time() - folder.created
+    return pulse(f"{folder.url} queued", folder.state).silence
+
+
 def _new_process() -> subprocess.Popen[bytes]:
     # A session of its own: Ctrl-C, or the end of this process, does not reach it.
     return subprocess.Popen(
@@ -82,13 +94,13 @@ def _new_process() -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def _give(process: subprocess.Popen[bytes], url: str) -> None:
-    """Tell a process its job; none if `url` is empty."""
+def _give(process: subprocess.Popen[bytes], job: str) -> None:
+    """Tell a process its job; none if `job` is empty."""
     _forget_ended()
     _started.append(process)
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin as line:  # one that has died is found out later
-        line.write(url.encode())
+        line.write(job.encode())
 
 
 @atexit.register  # else Python warns at exit of processes that were never polled
@@ -99,13 +111,16 @@ def _forget_ended() -> None:
 
 def main() -> int:
     """Entry point of ``python -m evdist.service.client.background``."""
-    url = sys.stdin.read()
-    if not url:
+    job = sys.stdin.read()
+    if not job:
         return 0  # the client had no job after all
-    folder = JobFolder.open(url)
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT.format(job=folder.id))
+    config = JobConfig.of(json.loads(job))
+    logging.basicConfig(
+        level=logging.INFO, format=LOG_FORMAT.format(job=JobFolder.open(config.folder).id)
+    )
     try:
-        run(folder.config.model_copy(update={"folder": folder.url}))
+        # The client has taken back an earlier wish to cancel; one that came since then counts.
+        run(config, resume=False)
     except (JobError, JobCancelled, ConfigError):
         return 1  # the manifest says why
     return 0

@@ -10,14 +10,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evdist.data.dataset import Dataset, Table, is_dataset, read_contents, write_dataset
+from evdist.data.dataset import (
+    Dataset,
+    Table,
+    is_complete,
+    is_dataset,
+    read_contents,
+    write_dataset,
+)
 from evdist.engine.progress import Progress
 from evdist.progress import ProgressBar
 from evdist.registry import load
 from evdist.service.client.background import Background
 from evdist.service.client.job import Backend, Job
 from evdist.service.config import JobConfig
-from evdist.service.jobs import JobFolder, JobState
+from evdist.service.jobs import JobError, JobFolder, JobState
+from evdist.service.jobs.keeping import Collected, check_quota, collect, delete
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address, children, join
 
@@ -149,9 +157,9 @@ class Client:
         folder = JobFolder.create(config.model_copy(update={"folder": url}))
         job = Job(folder.url, self._backend)
         if folder.state is JobState.QUEUED:
-            self._backend.start(folder)
+            self._backend.start(folder, config)
         else:
-            job.resume()
+            job.resume(config)
         return job
 
     def upload(
@@ -182,6 +190,8 @@ class Client:
                     show(Progress("upload", n, contents.n, unit="row"))
 
             url = join(self.storage, f"data/{contents.fingerprint[:32]}.zarr")
+            if not is_complete(url):
+                check_quota(self.storage, contents.nbytes)
             return write_dataset(table, url, contents, tell)
         finally:
             if show is not None:
@@ -203,6 +213,21 @@ class Client:
                 continue  # something else, or half written
             found.append((folder.created, folder.url))
         return [Job(url, self._backend) for _, url in sorted(found, reverse=True)]
+
+    # ------------------------------------------------------------------ housekeeping
+    def delete(self, name: str) -> int:
+        """Remove a job with all it has made, not its data; the bytes that are free now.
+
+        Refused while it runs: cancel it first.
+        """
+        job = self.job(name)
+        if job.status in (JobState.QUEUED, JobState.RUNNING):
+            raise JobError(f"Job {job.id} is {job.status}. Cancel it first: evdist cancel {job.id}")
+        return delete(job.folder, storage=self.storage)
+
+    def collect(self, *, days: float | None = None, dry_run: bool = False) -> Collected:
+        """Remove jobs that ended more than `days` ago, and data that no job names any more."""
+        return collect(self.storage, days=days, dry_run=dry_run)
 
     def __repr__(self) -> str:
         how = f"Prefect at {self.api_url}" if self.api_url else "embedded"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +15,9 @@ from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.states import Cancelling, Crashed
 
+from evdist.service.config import JobConfig
 from evdist.service.jobs import JobError, JobFolder, JobState
+from evdist.stores.lease import Pulse, pulse
 
 __all__ = ["Deployment"]
 
@@ -28,9 +29,11 @@ _STATES = {
     "RUNNING": JobState.RUNNING,
     "CANCELLING": JobState.RUNNING,
 }
-#: A run writes news every two seconds; without any for so long it is taken for dead.
+#: A run writes news every two seconds; one that this process has watched for so long without any
+#: is taken for dead.
 LOST_SECONDS = 60.0
-#: With news no older than this it runs: the server need not be asked, several times a second.
+#: With news seen no longer ago than this it runs: the server need not be asked several times a
+#: second.
 FRESH_SECONDS = 6.0
 _LOG_LINES = 200  # the server gives no more at once
 
@@ -58,9 +61,9 @@ class Deployment:
         """Nothing to prepare: a worker is there."""
         yield
 
-    def start(self, folder: JobFolder) -> None:
+    def start(self, folder: JobFolder, config: JobConfig) -> None:
         """Queue a flow run; the same job is not queued twice while one is under way."""
-        config = folder.config.model_copy(update={"folder": folder.url})
+        config = config.model_copy(update={"folder": folder.url})
         with self._client() as client:
             try:
                 deployment = client.read_deployment_by_name(self.name)
@@ -74,14 +77,15 @@ class Deployment:
                 if not _is_lost(runs[0], folder):
                     return  # under way, or about to be
                 client.set_flow_run_state(runs[0].id, Crashed(), force=True)
-            tries = len(runs)
+            # Two clients that submit the same at once get one flow run; runs that were deleted on
+            # the server do not count.
+            after = str(runs[0].id) if runs else f"{folder.created:.6f}"
             try:
                 client.create_flow_run_from_deployment(
                     deployment.id,
-                    name=f"{folder.id}-{tries + 1}",
+                    name=f"{folder.id}-{len(runs) + 1}",
                     parameters={"config": config.model_dump(mode="json", exclude_none=True)},
-                    # Two clients that submit the same at once get one flow run.
-                    idempotency_key=f"{folder.id}-{tries}",
+                    idempotency_key=f"{folder.id}-{after}",
                     tags=[_tag(folder), *config.tags],
                 )
             except PrefectHTTPStatusError as error:
@@ -91,7 +95,8 @@ class Deployment:
         """As the folder says when it is finished or has fresh news; else as the last flow run."""
         if folder.state is JobState.DONE:
             return JobState.DONE
-        if folder.state is JobState.RUNNING and abs(_age(folder)) < FRESH_SECONDS:
+        seen = _pulse(folder)
+        if folder.state is JobState.RUNNING and seen.moved and seen.silence < FRESH_SECONDS:
             return JobState.RUNNING
         with self._client() as client:
             runs = self._runs(client, folder)
@@ -177,16 +182,19 @@ class _Connected:
 
 
 def _is_lost(run: Any, folder: JobFolder) -> bool:
-    """Whether a run says it works but gives no sign of life: its process and its worker died."""
+    """Whether a run says it works but gives no sign of life: its process and its worker died.
+
+    Known once this process has looked for a while: by its own clock, not by the run's.
+    """
     if run.state.type.value not in ("RUNNING", "CANCELLING"):
         return False
-    began = run.start_time.timestamp() if run.start_time else time.time()
-    return min(_age(folder), time.time() - began) > LOST_SECONDS
+    return _pulse(folder, str(run.id)).silence > LOST_SECONDS
 
 
-def _age(folder: JobFolder) -> float:
-    """Seconds since the last news of a run, by its own clock."""
-    return time.time() - (folder.progress() or {}).get("updated", 0.0)
+def _pulse(folder: JobFolder, run: str = "") -> Pulse:
+    """Signs of life of a run, counted in its news."""
+    news = folder.progress() or {}
+    return pulse(f"{folder.url} {run}", (news.get("run"), news.get("beat")))
 
 
 def _tag(folder: JobFolder) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition
 from evdist.progress import ProgressBar
+from evdist.service.config import JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
 from evdist.stores.paths import read_bytes, replace_bytes
 
@@ -28,7 +29,7 @@ class Backend(Protocol):
 
     def preparing(self) -> AbstractContextManager[None]: ...
 
-    def start(self, folder: JobFolder) -> None: ...
+    def start(self, folder: JobFolder, config: JobConfig) -> None: ...
 
     def state(self, folder: JobFolder) -> JobState: ...
 
@@ -124,12 +125,16 @@ class Job:
             raise JobError(f"Job {self.id} {state}: {why}")
         return self
 
-    def resume(self) -> Job:
-        """Go on with a job that is over but not done; what was done is not done again."""
+    def resume(self, config: JobConfig | None = None) -> Job:
+        """Go on with a job that is over but not done; what was done is not done again.
+
+        `config`: the same job with other settings that do not decide the answer, such as another
+        address of the scheduler; those of the last run by default.
+        """
         if self.status in (JobState.FAILED, JobState.CANCELLED, JobState.STOPPED, JobState.QUEUED):
             folder = self.folder
             folder.forget_cancel()
-            self._backend.start(folder)
+            self._backend.start(folder, config or folder.config)
         return self
 
     def cancel(self) -> Job:

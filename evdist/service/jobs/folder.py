@@ -4,9 +4,11 @@
 FOLDER/
   manifest.json   {"evdist": "job", "version": 1, "id", "config", "created", "stages": {name:
                   {"fingerprint", "outputs", "seconds", "finished"}}, "state", "error", "seal"}
-  progress.json   the last news of a run: stage, iteration, objective, rows per second, time left
+  progress.json   the last news of a run: stage, iteration, objective, rows per second, time left;
+                  "beat" counts while the run lives
   job.log         one line per event
-  cancel          there when the job was asked to stop
+  cancel          there when the job was asked to stop; only a wish to go on takes it away
+  lock, lease     of the process that runs the job: on disk, in object storage
   ...             what the stages wrote
 ```
 The manifest is replaced at one stroke after each stage; a stage counts when it stands there with
@@ -15,12 +17,14 @@ the fingerprint of what it was made from. Everything works on disk and in object
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 import time
+import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -35,15 +39,29 @@ from evdist.stores.encoding import (
     reading,
     seal,
 )
-from evdist.stores.paths import Url, address, alone, exists, join, read_bytes, remove, replace_bytes
+from evdist.stores.lease import Lease
+from evdist.stores.paths import (
+    Url,
+    address,
+    alone,
+    create_bytes,
+    exists,
+    is_local,
+    join,
+    read_bytes,
+    remove,
+    replace_bytes,
+)
 
 __all__ = ["JobFolder", "JobState", "Stage"]
 
 KIND, VERSION = "job", 1
 _SEALED = ("evdist", "version", "id", "config", "created", "stages", "state", "error")
 _CURE = "Run the job in a new folder."
-#: News older than this come from a process that is gone, or hangs.
-STALE_SECONDS = 120.0
+#: Stages of a job that has not yet begun to compute: what they made can be made again.
+_FIRST_STAGES = frozenset({"load", "validate"})
+#: Bytes kept back on disk, so that a job that fills it can still say so.
+_RESERVE = 1 << 18
 #: A lock that stays taken for so many seconds is held by a run.
 _LOCK_SECONDS = 0.5
 
@@ -85,34 +103,46 @@ class JobFolder:
     def __init__(self, url: str, manifest: _Manifest):
         self.url = url
         self._manifest = manifest
+        self._lease: Lease | None = None
+        self._run, self._beat = uuid.uuid4().hex, 0
 
     # ------------------------------------------------------------------ construction
     @classmethod
     def create(cls, config: JobConfig) -> JobFolder:
-        """The folder of this configuration: new, or the one there when it is of the same job."""
+        """The folder of this configuration: new, or the one there when it is of the same job.
+
+        A job that failed before it had begun to compute gives way to another configuration: that
+        of a corrected call.
+        """
         url = address(config.folder)
-        if exists(join(url, "manifest.json")):
-            folder = cls.open(url)
-            if folder.config.fingerprint != config.fingerprint:
-                found = folder.config.model_dump(mode="json", exclude_none=True)
-                wanted = config.model_dump(mode="json", exclude_none=True)
-                for key in ("folder", "cluster", "title", "tags"):
-                    found.pop(key, None), wanted.pop(key, None)
-                raise StoreError(
-                    f"{url} is the folder of another job: {_told(found, wanted)}. Choose another "
-                    "folder, or remove that one."
-                )
-            return folder
-        manifest = _Manifest(
-            f"{config.algorithm if config.task == 'cluster' else config.task}-"
-            f"{config.fingerprint[:12]}",
-            config.model_dump(mode="json", exclude_none=True),
-            time.time(),
-        )
-        os.makedirs(url, exist_ok=True) if "://" not in url else None
-        folder = cls(url, manifest)
-        folder._write()
+        if not exists(join(url, "manifest.json")):
+            os.makedirs(url, exist_ok=True) if "://" not in url else None
+            folder = cls(url, _new_manifest(config))
+            if create_bytes(folder.path("manifest.json"), folder._content()):
+                return folder
+        folder = cls.open(url)  # perhaps of another process that was quicker
+        if folder.config.fingerprint != config.fingerprint:
+            folder._give_way(config)
         return folder
+
+    def _give_way(self, config: JobConfig) -> None:
+        """Become the folder of another job, where nothing is lost by it; a StoreError elsewhere."""
+        begun = set(self.stages) - _FIRST_STAGES
+        if begun or self.state is not JobState.FAILED:
+            found = self.config.model_dump(mode="json", exclude_none=True)
+            wanted = config.model_dump(mode="json", exclude_none=True)
+            for key in ("folder", "cluster", "title", "tags"):
+                found.pop(key, None), wanted.pop(key, None)
+            raise StoreError(
+                f"{self.url} is the folder of another job: {_told(found, wanted)}. Choose another "
+                "folder, or remove that one."
+            )
+        with self.held():
+            for name in ("data.zarr", "progress.json", "cancel"):
+                if self.has(name):
+                    remove(self.path(name))
+            self._manifest = _new_manifest(config)
+            self._write()
 
     @classmethod
     def open(cls, url: Url) -> JobFolder:
@@ -170,11 +200,19 @@ class JobFolder:
     # ------------------------------------------------------------------ the run
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from running this job; object storage knows no such lock."""
+        """Keep other processes from running this job."""
         with ExitStack() as stack:
             try:
-                # A process that calls `is_alive` holds the lock for an instant: be patient.
-                stack.enter_context(alone(self.path("lock"), _LOCK_SECONDS))
+                if is_local(self.url):
+                    # A process that calls `is_alive` holds the lock for an instant: be patient.
+                    stack.enter_context(alone(self.path("lock"), _LOCK_SECONDS))
+                    stack.callback(self._free_reserve)
+                    self._keep_reserve()
+                else:
+                    lease = Lease(self.path("lease"))
+                    stack.enter_context(lease.held())
+                    stack.callback(setattr, self, "_lease", None)
+                    self._lease = lease
             except BlockingIOError as error:
                 raise StoreError(
                     f"Another process is running the job at {self.url}. Wait for it, or cancel it."
@@ -184,19 +222,26 @@ class JobFolder:
             yield
 
     def is_alive(self) -> bool:
-        """Whether some process runs the job now, as far as can be told."""
+        """Whether some process runs the job now, as far as can be told.
+
+        In object storage a process that was killed is told from a living one once this process
+        has watched it for a while (`evdist.stores.lease`).
+        """
         if self.state is not JobState.RUNNING:
             return False
-        if "://" not in self.url:
-            try:
-                with alone(self.path("lock")):
-                    return False
-            except BlockingIOError:
-                return True
-            except FileNotFoundError:
+        if not is_local(self.url):
+            return Lease(self.path("lease")).is_alive()
+        try:
+            with alone(self.path("lock")):
                 return False
-        news = self.progress()
-        return news is not None and time.time() - news.get("updated", 0.0) < STALE_SECONDS
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+
+    def adopt(self, config: JobConfig) -> None:
+        """Take from the present call what does not decide the answer: cluster, title, tags."""
+        self._manifest.config = config.model_dump(mode="json", exclude_none=True)
 
     def set_state(self, state: JobState, error: str | None = None) -> None:
         self._manifest.state, self._manifest.error = state, error
@@ -215,14 +260,42 @@ class JobFolder:
         files = stage.outputs.get("files", [])
         return stage if all(self.has(file) for file in files) else None
 
-    def _write(self) -> None:
+    def _content(self) -> bytes:
         manifest = asdict(self._manifest)
         content = seal({"evdist": KIND, "version": VERSION, **manifest})
-        replace_bytes(self.path("manifest.json"), json.dumps(content, indent=1).encode())
+        return json.dumps(content, indent=1).encode()
+
+    def _write(self) -> None:
+        if self._lease is not None:
+            self._lease.check()  # one that was taken over must not undo what the other has done
+        try:
+            replace_bytes(self.path("manifest.json"), self._content())
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self.has("reserve"):
+                raise
+            self._free_reserve()
+            replace_bytes(self.path("manifest.json"), self._content())
+
+    def _keep_reserve(self) -> None:
+        try:
+            with open(self.path("reserve"), "wb") as file:
+                file.write(os.urandom(_RESERVE))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            self._free_reserve()  # the disk is full already; the manifest of before is there
+
+    def _free_reserve(self) -> None:
+        if is_local(self.url):
+            with suppress(FileNotFoundError):
+                os.unlink(self.path("reserve"))
 
     # ------------------------------------------------------------------ cancelling
     def ask_to_cancel(self) -> None:
-        """Leave word that the job should stop; a run sees it within seconds."""
+        """Leave word that the job should stop; a run sees it within seconds.
+
+        The word stays, whatever retries the run, until the job is resumed.
+        """
         replace_bytes(self.path("cancel"), str(time.time()).encode())
 
     def is_cancelled(self) -> bool:
@@ -234,8 +307,12 @@ class JobFolder:
 
     # ------------------------------------------------------------------ news and log
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Replace the news."""
-        now = {"updated": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
+        """Replace the news, and show that the run lives."""
+        if self._lease is not None:
+            self._lease.beat()
+        self._beat += 1
+        now = {"updated": time.time(), "host": socket.gethostname(), "pid": os.getpid(),
+               "run": self._run, "beat": self._beat}  # fmt: skip
         replace_bytes(self.path("progress.json"), json.dumps({**now, **news}).encode())
 
     def progress(self) -> dict[str, Any] | None:
@@ -253,6 +330,15 @@ class JobFolder:
         """All lines logged so far."""
         content = read_bytes(self.path("job.log"))
         return "" if content is None else content.decode("utf-8", "replace")
+
+
+def _new_manifest(config: JobConfig) -> _Manifest:
+    kind = config.algorithm if config.task == "cluster" else config.task
+    return _Manifest(
+        f"{kind}-{config.fingerprint[:12]}",
+        config.model_dump(mode="json", exclude_none=True),
+        time.time(),
+    )
 
 
 def _told(found: dict[str, Any], wanted: dict[str, Any]) -> str:

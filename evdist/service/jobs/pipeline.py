@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
 from evdist.registry import load
 from evdist.service.config import Cluster, JobConfig, read_config
-from evdist.service.jobs.context import Job, enter_all
+from evdist.service.jobs.context import Job, StageWork, enter_all
 from evdist.service.jobs.folder import JobFolder, JobState
 from evdist.service.jobs.models import load_model
 from evdist.service.jobs.tasks import TASKS
@@ -25,8 +27,16 @@ from evdist.service.jobs.watch import JobCancelled, Watch, logger, watched
 from evdist.service.monitor.events import Publisher
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import read_bytes
+from evdist.stores.transient import is_transient
 
 __all__ = ["JobCancelled", "JobError", "JobResult", "run", "sentence", "stages_of"]
+
+#: Seconds between two attempts of a run that has lost its scheduler or its storage.
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+#: Noted on an error after the last attempt, so that a retry from outside does not begin again.
+_GAVE_UP = "tried again and again"
+#: What a user can mend.
+_MENDABLE = (StoreError, ValueError, TypeError, MemoryError, OSError)
 
 
 class JobError(Exception):
@@ -76,6 +86,7 @@ def run(
     listen: Sequence[Callable[[Progress], None]] = (),
     client: Any = None,
     through: str | None = None,
+    resume: bool = True,
 ) -> JobResult:
     """Run a job to its end; what an earlier call has done is not done again.
 
@@ -88,6 +99,9 @@ def run(
         A Dask client to use in the place of what `config.cluster` says.
     through : str, optional
         Stop after the stage of that name (see `stages_of`).
+    resume : bool
+        Whether the call is a wish to go on, which takes back an earlier wish to cancel. A retry
+        that no person has asked for passes False: then a cancelled job stays cancelled.
 
     Returns
     -------
@@ -117,17 +131,78 @@ def run(
         folder.held(),
         watched(folder, listen) as watch,
         _outcome(folder, watch, finished=last == len(names) - 1),
-        ExitStack() as opened,
     ):
-
-        def connect() -> Any:
-            dask = opened.enter_context(_dask(wanted.cluster, client))
-            if dask is not None:
-                watch.also(Publisher(dask, folder.id))
-            return dask
-
-        enter_all(Job(folder, wanted, watch, connect, TASKS), stages[: last + 1])
+        folder.adopt(wanted)
+        if resume:
+            folder.forget_cancel()
+        elif folder.is_cancelled():
+            raise JobCancelled(f"Job {folder.id} was cancelled. It goes on when it is resumed.")
+        folder.set_state(JobState.RUNNING)
+        _Attempts(folder, wanted, watch, client).enter(stages[: last + 1])
     return JobResult(folder)
+
+
+@dataclass
+class _Attempts:
+    """A run of stages that outlives what passes by itself: a scheduler that is replaced, a storage
+    that is away. Each attempt connects anew and goes on from the last checkpoint: the same bits."""
+
+    folder: JobFolder
+    config: JobConfig
+    watch: Watch
+    client: Any
+    #: Whether Dask has ever answered: an address that never did is a mistake, told at once.
+    answered: bool = False
+
+    def enter(self, stages: Sequence[StageWork]) -> None:
+        pause, late, done = _FIRST_PAUSE, time.monotonic() + retry_seconds(), self._done()
+        while True:
+            try:
+                return self._enter_once(stages)
+            except Exception as error:
+                self.watch.check()
+                if not self._may_pass(error):
+                    raise
+                if self._done() != done:
+                    pause, late, done = (
+                        _FIRST_PAUSE,
+                        time.monotonic() + retry_seconds(),
+                        self._done(),
+                    )
+                if time.monotonic() > late:
+                    error.add_note(_GAVE_UP)
+                    raise
+                said = " ".join(str(error).split()) or type(error).__name__
+                logger.warning("%s; tried again in %.0f s", said, pause)
+            self.watch.pause(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _enter_once(self, stages: Sequence[StageWork]) -> None:
+        with ExitStack() as opened:
+
+            def connect() -> Any:
+                dask = opened.enter_context(_dask(self.config.cluster, self.client))
+                if dask is not None:
+                    self.answered = True
+                    publisher = Publisher(dask, self.folder.id)
+                    self.watch.also(publisher)
+                    opened.callback(self.watch.without, publisher)
+                return dask
+
+            enter_all(Job(self.folder, self.config, self.watch, connect, TASKS), stages)
+
+    def _may_pass(self, error: Exception) -> bool:
+        # A client that was given cannot be made anew here.
+        return self.client is None and self.answered and is_transient(error)
+
+    def _done(self) -> tuple[int, int]:
+        """Grows while the job gets on: finished stages, and the sweeps of the present one."""
+        return len(self.folder.stages), self.watch.most_sweeps
+
+
+def retry_seconds() -> float:
+    """Seconds without any progress after which a job gives up: EVDIST_RETRY_SECONDS, or 300."""
+    return float(os.environ.get("EVDIST_RETRY_SECONDS", "300"))
 
 
 def _config(config: JobConfig | Mapping[str, Any] | str | PathLike[str]) -> JobConfig:
@@ -158,8 +233,6 @@ def _dask(cluster: Cluster, client: Any) -> Iterator[Any]:
 @contextmanager
 def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
     """The manifest says how the run ended, whatever ended it."""
-    folder.forget_cancel()
-    folder.set_state(JobState.RUNNING)
     stop: BaseException | None = None
     try:
         yield
@@ -172,6 +245,11 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
         except KeyboardInterrupt as late:
             # Our own, which comes too late for the work; or that of a person, who means it.
             stop = stop or (None if watch.cancelled else late)
+    if stop is not None and watch.failed is not None:
+        stop = watch.failed  # the interrupt was only its messenger
+    elif stop is not None and watch.cancelled and not isinstance(stop, JobCancelled):
+        # Whatever the interrupt became on its way: in a library it may come out as another error.
+        stop = _because(JobCancelled(f"Job {folder.id} was cancelled."), stop)
     goes_on = "the same call goes on where it was"
     if stop is None:
         if finished:
@@ -183,18 +261,27 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
         _end(watch, JobState.FAILED, f"failed: {sentence(stop)}", sentence(stop))
         raise stop
     else:  # Ctrl-C, or a signal to end
-        wanted = watch.cancelled or folder.is_cancelled()
+        wanted = folder.is_cancelled()
         _end(watch, JobState.CANCELLED if wanted else JobState.STOPPED, f"stopped; {goes_on}")
-        if watch.cancelled:  # the signal was our own
-            raise JobCancelled(f"Job {folder.id} was cancelled.") from stop
         raise stop
+
+
+def _because(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error
 
 
 def _end(watch: Watch, state: JobState, said: str, error: str | None = None) -> None:
     """The last words stand in the log before the manifest says that there are no more."""
     logger.log(logging.INFO if error is None else logging.ERROR, "%s", said)
     watch.write()
-    watch.folder.set_state(state, error)
+    try:
+        watch.folder.set_state(state, error)
+    except Exception as unwritten:
+        if state is JobState.DONE:
+            raise
+        # Why the run ended is worth more than that it could not be written down.
+        logger.error("cannot write the manifest of %s: %s", watch.folder.url, unwritten)
 
 
 @contextmanager
@@ -202,8 +289,12 @@ def _told_in_sentences() -> Iterator[None]:
     """A mistake that a user can mend is a JobError with a sentence; a bug stays what it is."""
     try:
         yield
-    except (StoreError, ValueError, TypeError, MemoryError, OSError) as error:
-        away = isinstance(error, ConnectionError | TimeoutError)
+    except JobError:
+        raise
+    except Exception as error:
+        if not isinstance(error, _MENDABLE) and not is_transient(error):
+            raise
+        away = is_transient(error) and _GAVE_UP not in getattr(error, "__notes__", ())
         raise JobError(sentence(error), transient=away) from error
 
 

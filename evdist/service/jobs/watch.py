@@ -1,7 +1,8 @@
 """A run as others see it: its log, its news, and whether it was asked to stop.
 
 A thread looks after the folder every second or so, so that a stage without news of its own still
-shows that it lives, and stops when it is asked to.
+shows that it lives, and stops when it is asked to. When the thread itself can no longer do so, the
+run ends with an error that says why: a run without signs of life would be taken for dead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any
 from evdist.engine.progress import Progress
 from evdist.progress import one_line
 from evdist.service.jobs.folder import JobFolder
+from evdist.stores.lease import LEASE_SECONDS, LeaseLostError
 from evdist.stores.paths import read_bytes, replace_bytes
+from evdist.stores.transient import is_transient, patience
 
 __all__ = ["LOG_FORMAT", "JobCancelled", "Watch", "logger", "watched"]
 
@@ -29,6 +32,8 @@ logger = logging.getLogger("evdist.job")
 
 #: Seconds between two looks at the folder: on disk, in object storage.
 _LOOK_LOCAL, _LOOK_REMOTE = 0.5, 2.0
+#: Seconds after which work that was interrupted and goes on is interrupted again.
+_INSIST = 10.0
 #: Objectives kept for those who draw the curve.
 _KEPT = 500
 
@@ -66,21 +71,30 @@ class Watch:
         self._listen = list(listen)
         self._last: dict[str, Any] = {"stage": "start"}
         self._curve: list[float] = []
+        #: Sweeps of the stage that has most: grows while the run gets on.
+        self.most_sweeps = 0
         self._stop = threading.Event()
         self._cancelled = False
+        self._failed: Exception | None = None
+        self._interrupted = -math.inf
+        self._beaten = time.monotonic()
         self._running, self._lock = True, threading.Lock()
-        self._in_main = threading.current_thread() is threading.main_thread()
+        self._thread = threading.current_thread()
         self._every = _LOOK_REMOTE if "://" in folder.url else _LOOK_LOCAL
         self._said: tuple[str, float] = ("", 0.0)
+        self._before: Any = None
 
     def also(self, listen: Callable[[Progress], None]) -> None:
         """One more listener."""
         self._listen.append(listen)
 
+    def without(self, listen: Callable[[Progress], None]) -> None:
+        """One listener less."""
+        self._listen.remove(listen)
+
     def __call__(self, news: Progress) -> None:
         """One piece of news; the thread writes the last one to the folder."""
-        if self._cancelled:
-            raise JobCancelled(f"Job {self.folder.id} was cancelled.")
+        self.check()
         if not math.isnan(news.objective):
             if self._last.get("stage") != news.stage:
                 self._curve = []
@@ -90,6 +104,7 @@ class Watch:
             for name, value in asdict(news).items()
         }
         self._last["history"] = self._curve
+        self.most_sweeps = max(self.most_sweeps, news.sweep)
         self._log(news)
         for listen in self._listen:
             listen(news)
@@ -101,26 +116,79 @@ class Watch:
             self._said = (news.stage, now)
             logger.info("%s", one_line(news))
 
+    def check(self) -> None:
+        """JobCancelled when the run was asked to stop; what the thread met, when it failed."""
+        if self._cancelled:
+            raise JobCancelled(f"Job {self.folder.id} was cancelled.")
+        if self._failed is not None:
+            raise self._failed
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until the run is asked to stop."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.check()
+            time.sleep(min(0.2, seconds))
+
     # ------------------------------------------------------------------ the thread
     def look_after(self) -> None:
         while not self._stop.wait(self._every):
-            self.write()
+            try:
+                self._beat()
+                asked = self._cancelled or self.folder.is_cancelled()
+            except Exception as error:  # any library may stand behind a URL
+                self._failed = self._failed or error
+                asked = False
             with self._lock:
-                if self._running and not self._cancelled and self.folder.is_cancelled():
+                if self._running and asked and not self._cancelled:
                     self._cancelled = True
                     logger.info("asked to stop")
-                    if self._in_main:
-                        # A long stage has no news: interrupt it as Ctrl-C would.
-                        signal.raise_signal(signal.SIGINT)
+                if self._running and (self._cancelled or self._failed is not None):
+                    self._interrupt()
+
+    def _beat(self) -> None:
+        """Write the news; a storage that is away is forgiven for as long as the lease lasts."""
+        try:
+            self.folder.tell(self._last)
+            self.log.write()
+            self._beaten = time.monotonic()
+        except LeaseLostError:
+            raise
+        except Exception as error:
+            silent = time.monotonic() - self._beaten
+            logger.warning("cannot write news to %s: %s", self.folder.url, error)
+            if silent > max(patience(), LEASE_SECONDS) and is_transient(error):
+                raise ConnectionError(
+                    f"{self.folder.url} has not answered for {silent:.0f} s ({error}). Run the job "
+                    "again when it does: what was done is kept."
+                ) from error
+
+    def _interrupt(self) -> None:
+        """A long stage has no news: interrupt it as Ctrl-C would, again if it was to no effect.
+
+        The signal goes to the thread that works, or it would not wake it from a lock; a run in
+        another thread than the main one stops at its next news.
+        """
+        now = time.monotonic()
+        if self._thread is threading.main_thread() and now - self._interrupted > _INSIST:
+            self._interrupted = now
+            signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
 
     def write(self) -> None:
         """Put the last news and the log into the folder."""
         try:
-            # "updated" must move even when nothing else does.
+            # "beat" must move even when nothing else does.
             self.folder.tell(self._last)
             self.log.write()
-        except OSError as error:  # news are not worth a job
+        except Exception as error:  # news are not worth a job
             logger.warning("cannot write news to %s: %s", self.folder.url, error)
+
+    def on_signal(self, number: int, frame: Any) -> None:
+        """SIGINT: our own, when the run was asked to stop; else what it meant before."""
+        if self._cancelled or self._failed is not None:
+            raise KeyboardInterrupt
+        if callable(self._before):
+            self._before(number, frame)
 
     def calm(self) -> None:
         """The work is over: interrupt it no more. A signal that was sent before arrives here."""
@@ -130,6 +198,23 @@ class Watch:
     @property
     def cancelled(self) -> bool:
         return self._cancelled
+
+    @property
+    def failed(self) -> Exception | None:
+        """Why the run was stopped, where it was by the thread and not by a wish."""
+        return self._failed
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Take SIGINT also where it is ignored, as in a process that a script has started."""
+        if self._thread is not threading.main_thread():
+            yield
+            return
+        self._before = signal.signal(signal.SIGINT, self.on_signal)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, self._before or signal.default_int_handler)
 
     def close(self) -> None:
         self._stop.set()
@@ -148,7 +233,8 @@ def watched(
     thread = threading.Thread(target=watch.look_after, daemon=True, name="evdist-watch")
     thread.start()
     try:
-        yield watch
+        with watch.interruptible():
+            yield watch
     finally:
         watch.close()
         thread.join()

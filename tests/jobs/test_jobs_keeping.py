@@ -1,0 +1,120 @@
+"""Housekeeping: jobs that are removed, data that no job names, a quota."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jobs.jobs_cases import blobs
+from s3_bucket import s3_bucket
+
+from evdist import Client, JobConfig
+from evdist.service.jobs import JobFolder, JobState
+from evdist.service.jobs.keeping import check_quota, collect, delete, folders, total
+from evdist.stores.encoding import StoreError
+from evdist.stores.paths import children, exists, join, replace_bytes, size
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with s3_bucket("keeping") as url:
+        yield url
+
+
+@pytest.fixture(params=["disk", "s3"])
+def storage(request, tmp_path, bucket) -> str:
+    return str(tmp_path / "s") if request.param == "disk" else f"{bucket}/{tmp_path.name}"
+
+
+def ended(storage: str, name: str, url: str = "x.npy", **more) -> JobFolder:
+    """A job as a run leaves it."""
+    folder = JobFolder.create(
+        JobConfig.of(
+            folder=join(storage, f"jobs/{name}"),
+            data={"url": url},
+            parameters={"n_clusters": 3},
+            **more,
+        )
+    )
+    replace_bytes(folder.path("metrics.json"), b"{}")
+    folder.set_state(JobState.DONE)
+    return folder
+
+
+def test_a_job_is_removed_whole_and_nothing_else(storage):
+    one, other = ended(storage, "one"), ended(storage, "other")
+    assert delete(one, storage=storage) > 0
+    assert not exists(one.url)
+    assert [folder.url for folder in folders(storage)] == [other.url]
+    assert total(storage) == size(other.url) > 0
+
+
+def test_a_job_that_runs_or_is_needed_stays(storage):
+    folder = ended(storage, "one")
+    started = ended(storage, "two", start=folder.url)
+    started.set_state(JobState.FAILED)
+    with pytest.raises(StoreError, match=rf"is needed by {started.id}, which is not finished"):
+        delete(folder, storage=storage)
+    delete(started, storage=storage)
+    holder = JobFolder.open(folder.url)
+    with holder.held():
+        holder.set_state(JobState.RUNNING)
+        holder.tell({"stage": "fit"})
+        if "://" not in storage:  # in object storage its beats are watched first
+            with pytest.raises(StoreError, match="Another process is running the job"):
+                delete(folder, storage=storage)
+        assert collect(storage, days=0.0).jobs == []
+        assert exists(folder.path("manifest.json"))
+
+
+def test_old_jobs_and_data_that_no_job_names_are_collected(storage):
+    client = Client(storage)
+    used, unused = client.upload(blobs(60)), client.upload(blobs(70))
+    new, old = ended(storage, "new", used.url), ended(storage, "old", unused.url)
+    remains = join(storage, "jobs/remains/pairs.zarr/zarr.json")
+    if "://" not in storage:
+        os.makedirs(os.path.dirname(remains))
+    replace_bytes(remains, b"{}")
+    old._manifest.created -= 40 * 24 * 3600
+    old._write()
+    assert collect(storage, days=30, grace=1e9).jobs == [old.id]
+    assert not exists(old.url)
+    told = collect(storage, grace=-5.0, dry_run=True)
+    assert told.uploads == [Path(unused.url).name]
+    assert exists(unused.url), "only told"
+    found = collect(storage, grace=-5.0)
+    assert (found.uploads, found.jobs) == (told.uploads, ["remains"])
+    assert found.bytes == told.bytes > 0
+    left = [name for name in children(join(storage, "data")) if name.endswith(".zarr")]
+    assert left == [Path(used.url).name]
+    assert not any(Path(unused.url).name in name for name in children(join(storage, "data")))
+    assert [folder.url for folder in folders(storage)] == [new.url]
+
+
+def test_a_quota_refuses_new_data(tmp_path, monkeypatch):
+    client = Client(tmp_path)
+    client.upload(blobs(100))
+    monkeypatch.setenv("EVDIST_QUOTA", "4k")
+    with pytest.raises(StoreError, match=r"quota is 0.00 GB \(EVDIST_QUOTA\). Remove jobs"):
+        client.upload(np.random.default_rng(0).normal(size=(1000, 3)))
+    monkeypatch.setenv("EVDIST_QUOTA", "1 GiB")
+    assert client.upload(blobs(101)).n == 101
+    check_quota(str(tmp_path), 2**29)
+    monkeypatch.setenv("EVDIST_QUOTA", "much")
+    with pytest.raises(ValueError, match="EVDIST_QUOTA must be a size such as 200G, got 'much'"):
+        check_quota(str(tmp_path))
+
+
+def test_the_client_removes_and_collects(tmp_path):
+    client = Client(tmp_path)
+    folder = ended(str(tmp_path), "a")
+    assert client.delete("a") > 0
+    assert client.jobs() == []
+    assert not exists(folder.url)
+    old = ended(str(tmp_path), "b")
+    old._manifest.created = time.time() - 3 * 24 * 3600
+    old._write()
+    assert client.collect(days=2).jobs == [old.id]
