@@ -282,7 +282,9 @@ def is_pair_list(X: Any, metric: Any) -> bool:
 def make_source(X: Any, metric: Any, n_threads: int = 1) -> Source | PairList:
     """The source of dissimilarities that X and `metric` describe."""
     if sp.issparse(X):
-        return _sparse_pairs(X)
+        return _sparse_pairs(
+            X, asked=isinstance(metric, str) and metric in ("precomputed", "pairs")
+        )
     if isinstance(metric, str) and metric == "pairs":
         return _listed_pairs(X)
     if isinstance(metric, str) and metric == "precomputed":
@@ -292,14 +294,40 @@ def make_source(X: Any, metric: Any, n_threads: int = 1) -> Source | PairList:
     return AttributeSource.of(X, known_metric(metric), n_threads)
 
 
-def _sparse_pairs(X: Any) -> PairList:
+def _sparse_pairs(X: Any, asked: bool) -> PairList:
+    """Dissimilarities of the pairs that a sparse matrix stores, when it can hold such.
+
+    `asked`: the metric says that these are dissimilarities; else they must look like them.
+    """
     if X.shape[0] != X.shape[1]:
         raise ValueError(
             f"A sparse X is taken for dissimilarities of pairs and must be square, got {X.shape}. "
             "For attributes pass X.toarray()."
         )
     coo = X.tocoo()
+    if not asked:
+        _refuse_sparse_attributes(coo)
     return pair_list(coo.row, coo.col, coo.data, X.shape[0])
+
+
+def _refuse_sparse_attributes(X: Any) -> None:
+    """A square matrix with a diagonal, or with two values of one pair, is no dissimilarity."""
+    i, j, value = np.asarray(X.row), np.asarray(X.col), np.asarray(X.data, dtype=float)
+    on = np.flatnonzero((i == j) & (value != 0))
+    why = f"X[{i[on[0]]}, {i[on[0]]}] = {value[on[0]]:g} on its diagonal" if len(on) else ""
+    if not why:
+        there = sp.csr_array((value, (i, j)), shape=X.shape)
+        both = (there != 0).multiply((there != 0).T)
+        unlike = (abs(there - there.T) > 1e-6 * abs(there)).multiply(both).tocoo()
+        if unlike.nnz:
+            a, b = int(unlike.row[0]), int(unlike.col[0])
+            why = f"X[{a}, {b}] = {there[a, b]:g}, X[{b}, {a}] = {there[b, a]:g}"
+    if why:
+        raise ValueError(
+            f"A sparse square X is taken for dissimilarities of pairs, but this one has {why}. For "
+            "attributes pass X.toarray(); for dissimilarities pass metric='precomputed', which "
+            "takes the mean of both."
+        )
 
 
 def _listed_pairs(X: Any) -> PairList:

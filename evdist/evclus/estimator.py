@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets, conflict
 from evdist.data.inputs import load
+from evdist.data.pair_checks import checked_pairs
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
 from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
@@ -66,7 +67,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
         (i, j, dissimilarity); or a function of two rows, called as metric(X[i], X[j]) with i < j.
         "geodesic" measures along the data, for clusters of any shape: the rows are mapped by
-        `evdist.features.GeodesicMap` (power=2) first, new ones alike.
+        `evdist.features.GeodesicMap` first, new ones alike.
         A sparse matrix always holds the dissimilarities of the pairs it stores.
     scale : {"standard", "robust"} or None, default=None
         Take its centre from each column of X and divide it by its spread: mean and standard
@@ -181,6 +182,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
         client: Any = None,
     ) -> Self:
         """Cluster the objects.
@@ -194,12 +196,15 @@ class EVCLUS(RowMasses, CredalClusterer):
             Pairs known to be in one cluster, in different clusters: k-CEVCLUS.
         sample_weight : (n,) array, positive
             A pair counts with the product of its objects' weights.
+        attributes : (n, d) array, optional
+            With a list of pairs or a sparse matrix: what the distances of further, random pairs
+            are computed from. A graph of nearest neighbours cannot be clustered without them.
         client : distributed.Client, default=None
             Run the sweeps on a Dask cluster instead of on threads; the result is the same. With a
             device, on the GPUs of its workers.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        X, data, c = self._source(X, seed)
+        X, data, c = self._source(X, seed, attributes)
         settings = checked_settings(self, data, seed, c)
         metric = self.metric if self._map is None else "chebyshev"
         constraints = Constraints.of(
@@ -237,7 +242,9 @@ class EVCLUS(RowMasses, CredalClusterer):
             site_of(self, client).sample(data, layout, 1.0, seed)
         return self
 
-    def _source(self, X: Any, seed: int) -> tuple[Any, Source | PairList, int]:
+    def _source(
+        self, X: Any, seed: int, attributes: Any = None
+    ) -> tuple[Any, Source | PairList, int]:
         """The rows that are compared, their dissimilarities, and the number of clusters."""
         listed = is_pair_list(X, self.metric)
         X = load(X) if listed else self._table(X, ensure_min_samples=2)
@@ -248,6 +255,10 @@ class EVCLUS(RowMasses, CredalClusterer):
             X, self._map = mapped(X, seed, self.n_jobs)
             return X, make_source(X, "chebyshev", threads), integer("n_clusters", c, 1)
         data = make_source(X, metric, threads)
+        if isinstance(data, PairList):
+            data = checked_pairs(data, attributes, seed)
+        elif attributes is not None:
+            raise ValueError("attributes belong to a list of pairs; here X has them: leave it out.")
         return X, data, integer("n_clusters", clusters_for(self.n_clusters, data), 1)
 
     @property

@@ -32,7 +32,7 @@ def test_a_ring_around_a_ball_is_found(rings, model):
 def test_it_is_the_map_and_the_chebyshev_distance(rings, model):
     X, _ = rings
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    Z = GeodesicMap(power=2.0, random_state=seed).fit_transform(X)
+    Z = GeodesicMap(random_state=seed).fit_transform(X)
     alone = EVCLUS(2, metric="chebyshev", d0="q0.9", random_state=0).fit(Z)
     np.testing.assert_array_equal(model.credal_partition_.mass, alone.credal_partition_.mass)
 
