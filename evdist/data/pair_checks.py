@@ -37,7 +37,7 @@ def checked_pairs(pairs: PairList, attributes: Any = None, seed: int = 0) -> Pai
             f"The pairs are those of a neighbour graph: of two partners of an object {share:.0%} "
             f"are partners themselves, where {density:.1%} of all pairs are known. Near pairs "
             "alone cannot tell clusters apart. Pass the attributes too, fit(graph, attributes=X), "
-            "which adds random far pairs; or add such pairs to the list; or fit(X, metric='geodesic')."
+            "which adds random far pairs; add such pairs yourself; or fit(X, metric='geodesic')."
         )
     _tell_of_parts(pairs)
     return pairs

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition
+from evdist.partition.explain import Explanation
 from evdist.progress import ProgressBar
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
@@ -160,6 +161,10 @@ class Job:
     def model(self) -> Any:
         """The fitted estimator: it predicts new objects."""
         return self._done().model()
+
+    def explain(self, i: int) -> Explanation:
+        """Why object i is where it is: clusters, strange attributes, nearest sure members."""
+        return self._done().explain(i)
 
     def report(self, path: str | Path | None = None) -> Path | str:
         """Address of the HTML report; with `path`, a copy there."""

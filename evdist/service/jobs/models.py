@@ -11,7 +11,7 @@ from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
 from evdist.stores.paths import address, exists, join, read_bytes
 
-__all__ = ["load_model"]
+__all__ = ["load_model", "model_level"]
 
 
 def load_model(url: str) -> tuple[Any, Scale | None]:
@@ -34,3 +34,13 @@ def load_model(url: str) -> tuple[Any, Scale | None]:
         stages = JobFolder.open(url).stages
         scale = Scale.of_json(stages["validate"].outputs["scale"]) if "validate" in stages else None
     return known[name].cls.load(url), scale
+
+
+def model_level(url: str) -> float:
+    """The level at which a model's own objects were judged, so that new ones are judged alike.
+
+    That of its job, or, of a model saved by hand, what its partition gives.
+    """
+    content = read_bytes(join(address(url), "metrics.json"))
+    known = json.loads(content).get("level") if content is not None else None
+    return float(load_model(url)[0].credal_partition_.level() if known is None else known)
