@@ -11,11 +11,11 @@ __all__ = ["bootstrap"]
 
 
 @flow(name="bootstrap", persist_result=False)
-def bootstrap(config: JobConfig) -> str | State:
+def bootstrap(config: JobConfig, links_in_manifest: bool = False) -> str | State:
     """Fit the mixture, its replicates and the masses; the job folder is the result.
 
     Replicates are independent tasks: those of a lost worker are done by the others.
     """
     if config.algorithm != "bootclus":
         raise ConfigError(f"bootstrap runs bootclus, got algorithm {config.algorithm!r}.")
-    return cluster.fn(config)
+    return cluster.fn(config, links_in_manifest)

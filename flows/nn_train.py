@@ -11,7 +11,7 @@ __all__ = ["nn_train"]
 
 
 @flow(name="nn_train", persist_result=False)
-def nn_train(config: JobConfig) -> str | State:
+def nn_train(config: JobConfig, links_in_manifest: bool = False) -> str | State:
     """Train a network; the job folder, which holds it, is the result.
 
     A lost worker costs the epochs since the last checkpoint; a lost flow is gone on with by the
@@ -19,4 +19,4 @@ def nn_train(config: JobConfig) -> str | State:
     """
     if config.algorithm != "nnevclus":
         raise ConfigError(f"nn_train trains nnevclus, got algorithm {config.algorithm!r}.")
-    return cluster.fn(config)
+    return cluster.fn(config, links_in_manifest)

@@ -247,6 +247,19 @@ def below_the_top(found: list[Import]) -> list[str]:
     ]
 
 
+def private_names(root: Path) -> list[str]:
+    """Names with an underscore that are imported from another package: they are not for others."""
+    return [
+        f"{path.relative_to(root).as_posix()}:{node.lineno}: {alias.name} belongs to {node.module}"
+        for name, path in modules(root)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("evdist.")
+        for alias in node.names
+        if re.match("_[^_]", alias.name)
+        and node.module.rpartition(".")[0] != name.rpartition(".")[0]
+    ]
+
+
 def strangers(found: list[Import]) -> list[str]:
     """Imports of a dependency by a module that does not own it."""
     problems = []

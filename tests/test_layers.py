@@ -39,6 +39,10 @@ def test_every_dependency_is_imported_by_its_owners_only(found: list[layers.Impo
     assert not layers.strangers(found)
 
 
+def test_names_with_an_underscore_stay_in_their_package(root: Path) -> None:
+    assert not layers.private_names(root)
+
+
 class TestTheCheckerCanFail:
     """Each rule, broken on purpose in a small tree of its own."""
 
@@ -147,6 +151,16 @@ class TestTheCheckerCanFail:
         assert problem.startswith(
             "evdist/service/jobs.py:3: import of evdist.belief inside a function"
         )
+
+    def test_on_a_private_name(self, tmp_path: Path) -> None:
+        files = {
+            "evdist/ecm/solver.py": "from evdist.kernels.graph import _mix",
+            "evdist/ecm/kernel.py": "from evdist.ecm.solver import _own",
+        }
+        self.tree(tmp_path, files)
+        assert layers.private_names(tmp_path) == [
+            "evdist/ecm/solver.py:1: _mix belongs to evdist.kernels.graph"
+        ]
 
     def test_on_a_dependency_used_by_a_stranger(self, tmp_path: Path) -> None:
         files = {

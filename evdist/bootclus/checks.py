@@ -18,8 +18,6 @@ from evdist.estimators.checks import (
     seeded_checkpoint,
 )
 
-__all__ = ["FAMILIES", "checked_pairs", "most_clusters"]
-
 FAMILIES = ("simple", "pairs", "full", "select")
 #: Up to this many objects "auto" keeps all pairs; beyond, K_AUTO for each object.
 ALL_PAIRS, K_AUTO = 1000, 100

@@ -29,8 +29,6 @@ from evdist.evclus.rows.memory import thread_memory
 from evdist.evclus.rows.sweep import Block
 from evdist.kernels.graph import MIN_COLOURS, PairGraph
 
-__all__ = ["DeviceIntervals", "SentIntervals", "check_memory_on", "intervals_of", "intervals_on"]
-
 
 def intervals_of(
     name: str, shape: tuple[int, int], k: int, B: int, c: int, client: Any = None

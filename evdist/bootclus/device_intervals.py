@@ -28,8 +28,6 @@ from evdist.evclus.rows.cuda import MAX_REPLICATES, Kernels, kernels_on
 from evdist.evclus.rows.torch import TorchKernels
 from evdist.kernels.graph import PairGraph
 
-__all__ = ["WINDOW_BYTES", "Quantiles", "gaussian_posteriors", "interval_targets"]
-
 #: Probabilities below half the distance of one to the float32 below it change no sum: zero.
 TINY = 2.0**-25
 #: Numbers that a block of posteriors needs while it is made.

@@ -43,8 +43,6 @@ from evdist.mixture import GaussianMixture
 from evdist.partition import CredalPartition
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["Bootclus", "CalibrationPairs"]
-
 #: A bootstrap with a larger share of failed draws is worth a warning.
 MANY_FAILED = 0.1
 

@@ -19,8 +19,6 @@ from numba import njit
 
 from evdist.mixture.kernel import posteriors
 
-__all__ = ["gaussian_replicates", "interval_rows", "mark_live", "ranks"]
-
 #: Half the distance of one to the float32 below it.
 TINY = np.float32(2.0**-25)
 _ENDLESS = 2**31 - 1

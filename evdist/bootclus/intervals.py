@@ -32,8 +32,6 @@ from evdist.evclus.rows.sweep import Block
 from evdist.evclus.sampling import Layout
 from evdist.kernels.graph import MIN_COLOURS, PairGraph, draw_graph
 
-__all__ = ["IntervalPairs", "Intervals", "Replicates", "draw_band", "some_intervals"]
-
 CHUNK = 256
 #: The band: wide enough that its k partners look random, narrow enough to stay in memory.
 MIN_BAND = 256

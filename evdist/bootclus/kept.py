@@ -22,8 +22,6 @@ from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import children, join
 
-__all__ = ["KeptReplicates"]
-
 KIND, VERSION = "replicates", 1
 
 

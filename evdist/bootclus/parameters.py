@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from evdist.estimators.parameters import Parameters, Seed
 
-__all__ = ["BootclusParameters"]
-
 
 class BootclusParameters(Parameters):
     fit_takes: ClassVar = frozenset({"client"})

@@ -32,9 +32,6 @@ from evdist.mixture import Parameters, fit_em_many
 from evdist.mixture.covariance import Spread
 from evdist.mixture.parameters import log_factors, whitening
 
-__all__ = ["Bootstrap", "GaussianReplicates", "ModelReplicates", "bootstrap_gaussian"]
-__all__ += ["bootstrap_models", "draw_counts"]
-
 #: A replicate is fitted when an iteration of EM raises its log-likelihood by less than this: a
 #: confidence region is as wide as a few units.
 GAIN = 2e-3

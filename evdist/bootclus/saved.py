@@ -13,8 +13,6 @@ from evdist.bootclus.replicates import GaussianReplicates
 from evdist.bootclus.solver import Placement
 from evdist.mixture import GaussianMixture, Parameters
 
-__all__ = ["model_state", "set_model_state"]
-
 
 def model_state(model: Any) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """What a fitted Bootclus has beside the attributes of all: values for JSON, and arrays."""

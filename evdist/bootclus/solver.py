@@ -52,9 +52,6 @@ from evdist.evclus.solver import Solver
 from evdist.kernels.graph import MIN_COLOURS
 from evdist.kernels.vector import aligned_zeros, padded_width
 
-__all__ = ["MassFit", "Placement", "bayesian_masses", "belief_projections"]
-__all__ += ["check_fit_memory", "fit_masses", "interval_focal_sets"]
-
 #: Fitted objects that a new one is compared with.
 LANDMARKS = 300
 

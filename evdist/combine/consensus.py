@@ -24,8 +24,6 @@ from evdist.metrics.pairs import as_partition, same_objects
 from evdist.metrics.relation import pairwise_mass
 from evdist.partition import CredalPartition
 
-__all__ = ["combine"]
-
 #: Sweeps from each start before the best one goes on alone.
 TRIAL_SWEEPS = 3
 #: From here on k-means works on batches.

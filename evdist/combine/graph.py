@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from evdist.kernels.graph import draw_graph
 
-__all__ = ["PairGraph", "all_pairs_graph", "coloured_graph"]
-
 
 @dataclass(frozen=True)
 class PairGraph:

@@ -29,8 +29,6 @@ from evdist.combine.graph import PairGraph
 from evdist.kernels.simplex import solve_simplex
 from evdist.metrics.relation import THETA
 
-__all__ = ["Nearest", "nearest_partition"]
-
 #: Bytes of gathered rows of H at once.
 GATHER_BYTES = 1 << 25
 

@@ -17,8 +17,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Rule", "combine_relations"]
-
 Rule = Literal["dempster", "dubois-prade", "average"]
 
 #: What two sources leave to each other below this is rounding of masses, not evidence.

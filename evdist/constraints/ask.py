@@ -24,8 +24,6 @@ from evdist.partition import CredalPartition
 from evdist.partition.rows import as_table, gather_rows, select_rows
 from evdist.partition.views import approximations, pignistic
 
-__all__ = ["propose_links"]
-
 Floats = NDArray[np.float64]
 
 #: At most so many of the most uncertain objects are candidates for a question.

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-__all__ = ["Pairs", "as_pairs", "check_links", "pair_keys"]
-
 Pairs = NDArray[np.int64]
 
 #: A chain of must-links with more objects than this is shown by its ends.

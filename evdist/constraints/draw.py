@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 
 from evdist.constraints.check import Pairs
 
-__all__ = ["random_links"]
-
 
 def random_links(
     y: ArrayLike, n_links: int, random_state: int | np.random.Generator | None = None

@@ -29,8 +29,6 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.constraints.check import Pairs, check_links, pair_keys
 from evdist.constraints.neighbours import Neighbours, nearest, object_count
 
-__all__ = ["expand_constraints"]
-
 
 def expand_constraints(
     X: ArrayLike | tuple[ArrayLike, ArrayLike],

@@ -13,8 +13,6 @@ from sklearn.utils import check_array
 from evdist.constraints.check import Pairs
 from evdist.kernels.distances import Metric
 
-__all__ = ["Neighbours", "nearest", "object_count"]
-
 #: Of each object in turn: objects near it, in any order, and their distances.
 Candidates = Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]
 

@@ -22,7 +22,6 @@ from evdist.data.tables import column_names, frames, is_frame, table_pieces
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contents", "Digest", "Piece", "Table", "read_contents"]
 
 #: Classes at most; more are an identifier, not a class.
 _MOST_CLASSES = 100_000
@@ -46,6 +45,8 @@ class Table:
     columns : names of the columns to use, None for all others than `label` and `weight`
     label, weight : names of columns
     drop : names of columns to leave out
+    delimiter : str, optional
+        Between the values of a CSV file; found out when it is not given.
     """
 
     source: Any
@@ -53,6 +54,7 @@ class Table:
     label: str | None = None
     weight: str | None = None
     drop: tuple[str, ...] = ()
+    delimiter: str | None = None
 
     @property
     def name(self) -> str:
@@ -98,7 +100,9 @@ class Table:
     def _there(self) -> list[str] | None:
         if is_frame(self.source):
             return [str(name) for name in self.source.columns]
-        return column_names(self.source) if isinstance(self.source, str | Path) else None
+        if not isinstance(self.source, str | Path):
+            return None
+        return column_names(self.source, self.delimiter)
 
     def _check_names(self, used: Sequence[str]) -> None:
         there = self._there() or []
@@ -134,7 +138,7 @@ class Table:
             yield from frames().cut(self.source)
         else:
             aside = [name for name in (self.label, self.weight) if name]
-            yield from frames().pieces(str(self.source), [*used, *aside])
+            yield from frames().pieces(str(self.source), [*used, *aside], self.delimiter)
 
 
 # ---------------------------------------------------------------------- what is in a table

@@ -54,7 +54,7 @@ _SEALED = ("evdist", "version", "n", "d", "dtype", "columns", "classes", "finger
 def is_dataset(url: Url) -> bool:
     """Whether the address is that of a store of this kind, whole or not."""
     try:
-        return zarr.open_group(address(url), mode="r").attrs.get("evdist") == KIND
+        return zarr.open_group(address(url), mode="r", zarr_format=3).attrs.get("evdist") == KIND
     except (OSError, ValueError, TypeError, KeyError):
         return False
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import fsspec
 import numpy as np
@@ -19,32 +20,74 @@ from numpy.typing import NDArray
 
 from evdist.data.pieces import readable, rows_at_once
 
-__all__ = ["classes", "cut", "names", "numbers", "pieces", "refuse_text", "weights", "whole"]
-
 #: Rows of a frame in memory looked at together.
 _ROWS = 1 << 16
 
 
 def whole(name: str) -> pd.DataFrame:
     """All of a .csv(.gz) or .parquet table."""
-    return pd.read_csv(name) if _is_csv(name) else pd.read_parquet(name)
+    return pd.concat(list(_csv_pieces(name))) if _is_csv(name) else pd.read_parquet(name)
 
 
-def pieces(name: str, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+def pieces(
+    name: str, columns: Sequence[str] | None = None, delimiter: str | None = None
+) -> Iterator[pd.DataFrame]:
     """Consecutive pieces of a .csv(.gz) or .parquet table, with the columns asked for."""
-    return _csv_pieces(name, columns) if _is_csv(name) else _parquet_pieces(name, columns)
+    if _is_csv(name):
+        return _csv_pieces(name, columns, delimiter)
+    return _parquet_pieces(name, columns)
 
 
-def names(name: str) -> list[str]:
+def names(name: str, delimiter: str | None = None) -> list[str]:
     """Names of the columns of a .csv(.gz) or .parquet table."""
     with readable(name):
         if _is_csv(name):
-            return [str(column) for column in pd.read_csv(name, nrows=0).columns]
+            return _head(name, delimiter).used
         return list(_parquet(name).schema.names)
 
 
 def _is_csv(name: str) -> bool:
-    return name.removesuffix(".gz").endswith(".csv")
+    return name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
+class _Head(NamedTuple):
+    """What the first line of a CSV file tells."""
+
+    #: All columns as they are called there; "" for that of row names.
+    columns: list[str]
+    #: Whether the line holds names, and not the first row.
+    named: bool
+    delimiter: str
+
+    @property
+    def used(self) -> list[str]:
+        """Columns of values: not the first one when it has no name, which holds row names."""
+        return [name for i, name in enumerate(self.columns) if i or name]
+
+
+def _head(name: str, delimiter: str | None) -> _Head:
+    # Names as they stand there: pandas would call the second of two equal ones a.1.
+    read = partial(pd.read_csv, name, header=None, nrows=1, dtype=str, keep_default_na=False)
+    if delimiter is None:
+        delimiter = ","
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.ParserWarning)
+            for trial in (",", ";", "\t", "|"):
+                if read(sep=trial).shape[1] > 1:
+                    delimiter = trial
+                    break
+    first = [str(value).strip() for value in read(sep=delimiter).iloc[0]]
+    if all(_is_number(value) for value in first):
+        return _Head([f"column {i + 1}" for i in range(len(first))], False, delimiter)
+    return _Head(first, True, delimiter)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def cut(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -54,17 +97,23 @@ def cut(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield frame.iloc[lo : lo + _ROWS]
 
 
-def _csv_pieces(name: str, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+def _csv_pieces(
+    name: str, columns: Sequence[str] | None = None, delimiter: str | None = None
+) -> Iterator[pd.DataFrame]:
     with readable(name):
-        there = pd.read_csv(name, nrows=0).columns
-        wanted = list(there if columns is None else columns)
-        # All columns are read, the others as they stand there: asked for some, pandas would not
-        # notice a row with too many values.
-        others = {column: str for column in there if column not in wanted}
-        rows = rows_at_once(len(there))
-        with pd.read_csv(name, chunksize=rows, dtype=others, index_col=False) as found:
+        head = _head(name, delimiter)
+        wanted = list(head.used if columns is None else columns)
+        # Columns by number, as names may stand there twice. All are read, the others as they are:
+        # asked for some, pandas would not notice a row with too many values.
+        numbers = list(range(len(head.columns)))
+        others = {i: str for i in numbers if head.columns[i] not in wanted}
+        rows = rows_at_once(len(numbers))
+        with pd.read_csv(
+            name, sep=head.delimiter, chunksize=rows, dtype=others, index_col=False,
+            header=0 if head.named else None, names=numbers,
+        ) as found:  # fmt: skip
             while (piece := _next(found)) is not None:
-                yield piece[wanted]
+                yield piece.set_axis(head.columns, axis=1).loc[:, wanted]
 
 
 def _next(found: Iterator[pd.DataFrame]) -> pd.DataFrame | None:

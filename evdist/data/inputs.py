@@ -14,8 +14,6 @@ from evdist.data.pieces import array_pieces, dask_pieces, regrouped, rows_at_onc
 from evdist.data.tables import frames, is_frame, read_table, table_pieces
 from evdist.partition.rows import is_dask
 
-__all__ = ["load", "refuse_bad_values", "refuse_text", "row_blocks"]
-
 
 def load(X: Any, *, numeric: bool = False) -> Any:
     """Paths and lazy arrays become arrays in memory; everything else passes through.

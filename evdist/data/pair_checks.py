@@ -16,8 +16,6 @@ from scipy.sparse.csgraph import connected_components
 
 from evdist.data.sources import AttributeSource, PairList, pair_list
 
-__all__ = ["checked_pairs", "closure", "mended"]
-
 #: In a graph of neighbours, two neighbours of an object are often neighbours themselves. Pairs
 #: drawn at random have a closure of about their density.
 CLOSED, TIMES = 0.1, 4.0

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["array_pieces", "dask_pieces", "readable", "regrouped", "rows_at_once"]
-
 #: Numbers read at a time where a table is not wanted whole: 64 MB as float64.
 PIECE_SIZE = 1 << 23
 #: Rows at a time at most, a power of two.

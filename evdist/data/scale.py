@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "Scale", "ScaleWarning", "dwarfing", "scale_of", "some_rows"]
-
 #: "standard": mean and standard deviation; "robust": median and interquartile range.
 KINDS = ("standard", "robust")
 #: A column is said to dwarf the others when its spread is this many times the median spread.

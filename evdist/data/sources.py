@@ -19,9 +19,6 @@ from evdist.kernels.distances import METRICS, Metric, distances, pairwise
 from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["AttributeSource", "CallableSource", "MatrixSource", "PairList", "Source"]
-__all__ += ["is_pair_list", "make_source", "pair_list"]
-
 #: Objects are counted in 32 bits.
 _MAX_OBJECTS = 2**32
 

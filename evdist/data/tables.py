@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 import numpy as np
-import zarr
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from evdist.data.pieces import array_pieces, readable, rows_at_once
+from evdist.data.zarr_tables import open_array
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["column_names", "frames", "is_frame", "read_table", "table_pieces"]
 
 
 def frames() -> Any:
@@ -36,12 +34,12 @@ def is_frame(table: Any) -> bool:
 def read_table(path: str | Path) -> NDArray[Any]:
     """All rows of a .npy, .csv(.gz), .parquet or .zarr file; text columns are refused."""
     name = str(path)
-    bare = name.removesuffix(".gz")
+    bare = _ending(name)
     if bare.endswith(".npy"):
         # Never unpickle: a file of objects is an error, not a program.
         return np.load(name, allow_pickle=False)
     if bare.endswith((".zarr", ".zarr/")):
-        return np.asarray(_zarr(name)[:])
+        return np.asarray(open_array(name.rstrip("/"))[:])
     if _has_names(name):
         return _numbers(frames().whole(name), name)
     raise _unknown(name)
@@ -50,11 +48,11 @@ def read_table(path: str | Path) -> NDArray[Any]:
 def table_pieces(path: str | Path) -> Iterator[NDArray[Any]]:
     """What :func:`read_table` gives, as consecutive pieces of rows: never the whole table."""
     name = str(path)
-    bare = name.removesuffix(".gz")
+    bare = _ending(name)
     if bare.endswith(".npy"):
         yield from _npy_pieces(name)
     elif bare.endswith((".zarr", ".zarr/")):
-        yield from array_pieces(_zarr(name))
+        yield from array_pieces(open_array(name.rstrip("/")))
     elif _has_names(name):
         first = 0
         for frame in frames().pieces(name):
@@ -64,13 +62,18 @@ def table_pieces(path: str | Path) -> Iterator[NDArray[Any]]:
         raise _unknown(name)
 
 
-def column_names(path: str | Path) -> list[str] | None:
+def column_names(path: str | Path, delimiter: str | None = None) -> list[str] | None:
     """Names of the columns of a .csv(.gz) or .parquet table; None for arrays, which have none."""
-    return frames().names(str(path)) if _has_names(str(path)) else None
+    return frames().names(str(path), delimiter) if _has_names(str(path)) else None
 
 
 def _has_names(name: str) -> bool:
-    return name.removesuffix(".gz").endswith((".csv", ".parquet", ".pq"))
+    return _ending(name).endswith((".csv", ".tsv", ".parquet", ".pq"))
+
+
+def _ending(name: str) -> str:
+    """The name without .gz, in small letters: endings are written either way."""
+    return name.lower().removesuffix(".gz")
 
 
 def _numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray[Any]:
@@ -110,14 +113,7 @@ def _npy_pieces(name: str) -> Iterator[NDArray[Any]]:
             yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
 
 
-def _zarr(name: str) -> zarr.Array[Any]:
-    node = zarr.open(name, mode="r")
-    if not isinstance(node, zarr.Array):
-        raise ValueError(f"{name} is a zarr group; name the array in it, e.g. {name}/X.")
-    return node
-
-
 def _unknown(name: str) -> ValueError:
     return ValueError(
-        f"Cannot read {name}: known endings are .npy, .csv, .csv.gz, .parquet, .zarr."
+        f"Cannot read {name}: known endings are .npy, .csv, .tsv, .csv.gz, .parquet, .zarr."
     )

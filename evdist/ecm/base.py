@@ -28,16 +28,6 @@ from evdist.estimators.placing import RowMasses
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
 
-__all__ = [
-    "METRICS",
-    "MeansClusterer",
-    "PrototypeClusterer",
-    "check_descent",
-    "check_spread",
-    "checked_model",
-]
-__all__ += ["chosen_sets", "delta_for", "ecm_parameters"]
-
 METRICS = ("euclidean", "adaptive")
 #: Correlations with a smaller eigenvalue are those of dependent columns.
 _DEPENDENT = 1e-12

@@ -27,8 +27,6 @@ from scipy.spatial.distance import cdist
 
 from evdist.eknn.search import nearest_others, search
 
-__all__ = ["BeliefPeaks", "delta_bel"]
-
 #: Distances held at once when looking for a better object beyond the neighbours.
 _AT_ONCE = 2_000_000
 

@@ -20,8 +20,6 @@ from evdist.ecm.solver import Model, Rows, Sums
 from evdist.engine.workers import WorkersLostError, smallest_worker, wait_for_workers
 from evdist.kernels.threads import thread_count
 
-__all__ = ["BLOCK", "ClusterRows", "LocalRows", "rows_of"]
-
 #: Rows of a block: a hundred tiles, so that a vector of sums costs next to nothing.
 BLOCK = 8192
 #: Parts sent to a cluster for each of its threads, so that a fast worker takes one more.

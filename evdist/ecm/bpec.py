@@ -32,8 +32,6 @@ from evdist.estimators.checks import (
 )
 from evdist.kernels.threads import thread_count
 
-__all__ = ["BPEC"]
-
 _FAMILIES = ("simple", "pairs", "full", "select")
 #: By default, no more neighbours than this.
 _MOST_NEIGHBOURS = 100

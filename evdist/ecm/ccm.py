@@ -39,8 +39,6 @@ from evdist.ecm.solver import Floats, Model, Sums
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative
 
-__all__ = ["CCM", "CredalModel"]
-
 _FAMILIES = ("simple", "pairs", "full")
 
 

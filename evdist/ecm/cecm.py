@@ -22,8 +22,6 @@ from evdist.estimators.checks import non_negative, weights
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
 
-__all__ = ["CECM"]
-
 _FAMILIES = ("simple", "pairs", "full")
 #: Tables of (n, f) numbers that a fit holds at once: masses, costs, and what an iteration makes.
 _TABLES = 8

@@ -18,8 +18,6 @@ from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer
 from evdist.estimators.number import clusters_for
 
-__all__ = ["ECM"]
-
 _FAMILIES = ("simple", "pairs", "full", "select")
 #: Prototypes have met below this share of the usual distance between objects, when the largest
 #: mass of an object is below _EVEN on average; with beta up to _SOFT that was never seen.

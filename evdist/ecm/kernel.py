@@ -33,9 +33,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["TILE", "Costs", "adaptive_masses", "adaptive_sums", "euclidean_masses"]
-__all__ += ["euclidean_sums"]
-
 #: Objects in a tile; a tile's table of f = 60 focal sets stays in the first cache.
 TILE = 64
 

@@ -22,8 +22,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["update_linked"]
-
 #: An object on a prototype costs nothing there; this part of its largest cost takes the place of 0.
 _LEAST = 1e-14
 

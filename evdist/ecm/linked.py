@@ -37,8 +37,6 @@ from evdist.ecm.solver import Floats, Model, Sums, cheapest
 from evdist.engine.loop import Descent, Solution, Solver, minimise, relative_fall
 from evdist.engine.progress import Report
 
-__all__ = ["LinkedFit", "LinkedProblem", "fit_cecm"]
-
 #: Parts of xi that are followed before xi itself, and iterations spent on each.
 _PATH, _STEPS = (0.02, 0.06, 0.2, 0.4, 0.7), 10
 

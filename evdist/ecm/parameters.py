@@ -6,8 +6,6 @@ from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
 
-__all__ = ["BPECParameters", "CCMParameters", "CECMParameters", "ECMParameters", "RECMParameters"]
-
 
 class _Iterated(Parameters):
     tol: float = 1e-5

@@ -22,8 +22,6 @@ from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import one_of, weights
 from evdist.partition import CredalPartition
 
-__all__ = ["RECM"]
-
 _FAMILIES = ("simple", "pairs", "full")
 _METRICS = ("precomputed", "euclidean", "cityblock", "chebyshev", "cosine", "correlation")
 #: Squared dissimilarities of a pair may differ by this part of the largest, one way and the other.

@@ -32,8 +32,6 @@ from evdist.ecm.solver import Floats, cheapest
 from evdist.engine.loop import Descent, Solver, relative_fall
 from evdist.kernels.seeding import draw_seeds
 
-__all__ = ["RECMSolver", "RelationalModel", "euclidean_shift", "seeded_weights"]
-
 #: The smallest eigenvalue is known up to this part of the largest.
 _EIGEN = 1e-6
 

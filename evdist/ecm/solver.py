@@ -43,9 +43,6 @@ from evdist.ecm.kernel import (
 )
 from evdist.engine.loop import Descent, Solver, relative_fall
 
-__all__ = ["ECMSolver", "Fitted", "Model", "Rows", "Sums", "cheapest"]
-__all__ += ["metrics_from", "prototypes_from"]
-
 Floats = NDArray[np.float64]
 
 #: A scatter matrix with a smaller ratio of extreme eigenvalues has no inverse to speak of.

@@ -21,8 +21,6 @@ from evdist.ecm.blocks import LocalRows
 from evdist.ecm.solver import ECMSolver, Model, Rows
 from evdist.partition import CredalPartition
 
-__all__ = ["SAMPLE", "seeded_solvers", "with_neighbour_pairs"]
-
 #: Objects on which starts are compared.
 SAMPLE = 20_000
 

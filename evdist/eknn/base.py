@@ -17,8 +17,6 @@ from evdist.engine.progress import Clock, Report
 from evdist.estimators.base import CredalEstimator
 from evdist.estimators.placing import RowMasses
 
-__all__ = ["EvidentialClassifier"]
-
 
 class EvidentialClassifier(RowMasses, CredalEstimator, ClassifierMixin, BaseEstimator):
     """Base of the classifiers.

@@ -16,8 +16,6 @@ from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer, non_negative, positive
 from evdist.partition import CredalPartition
 
-__all__ = ["EKNNClassifier"]
-
 #: Soft labels are combined on all sets of classes.
 _MAX_SOFT_CLASSES = 10
 

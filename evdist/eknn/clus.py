@@ -31,8 +31,6 @@ from evdist.estimators.checks import integer, one_of, positive
 from evdist.estimators.placing import RowMasses
 from evdist.partition import CredalPartition
 
-__all__ = ["EKNNclus"]
-
 #: More objects start from the partition of a sample of so many.
 _SAMPLE = 20_000
 #: Their neighbours by default.

@@ -44,9 +44,6 @@ from numpy.typing import NDArray
 from evdist.eknn.kernel import relabel, sum_votes, weight_between
 from evdist.engine.loop import Descent, Solver
 
-__all__ = ["Labels", "Neighbourhood", "VisitSolver", "in_order", "neighbourhood", "pair_weight"]
-__all__ += ["place", "rule"]
-
 #: -log(1 - phi) of copies, whose phi is one: that of the largest number below one.
 _MOST = -np.log(np.finfo(float).eps)
 #: Numbers of votes held at once.

@@ -13,8 +13,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["evidence", "loss", "relabel", "sum_votes", "weight_between"]
-
 
 @njit(cache=True, nogil=True)
 def relabel(

@@ -35,8 +35,6 @@ from evdist.eknn.kernel import evidence, loss
 from evdist.engine.loop import Solution
 from evdist.engine.progress import Clock
 
-__all__ = ["CrispLabels", "SoftLabels", "learn", "masses_from_weights"]
-
 #: Numbers in a table of commonalities held at once.
 _AT_ONCE = 4_000_000
 

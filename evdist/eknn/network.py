@@ -19,8 +19,6 @@ from evdist.engine.progress import Clock, Progress
 from evdist.estimators.checks import integer, non_negative, weights
 from evdist.partition import CredalPartition
 
-__all__ = ["EvidentialNN"]
-
 #: Prototypes per class by default.
 _PER_CLASS = 5
 

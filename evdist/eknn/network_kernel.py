@@ -16,8 +16,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["forward", "gradient"]
-
 #: Products this small are scaled up; the scale cancels.
 _SMALL = 1e-100
 

@@ -36,8 +36,6 @@ from evdist.eknn.network_kernel import forward, gradient
 from evdist.engine.loop import Solution
 from evdist.engine.progress import Clock
 
-__all__ = ["Network", "first_network", "fit_network", "masses", "objective"]
-
 #: |x| at most: alpha never reaches 1, where a prototype would forbid all classes but its own.
 _MOST_SURE = 20.0
 #: log(gamma) moves no farther from where it starts: beyond, a prototype says all or nothing.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from evdist.estimators.parameters import Parameters, Seed
 
-__all__ = ["EKNNclusParameters"]
-
 
 class EKNNclusParameters(Parameters):
     n_neighbors: int | None = None

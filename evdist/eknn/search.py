@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-__all__ = ["METRICS", "nearest_of_new", "nearest_others", "search"]
-
 #: Metrics by name, and how scikit-learn calls them.
 METRICS = {
     "euclidean": "euclidean",

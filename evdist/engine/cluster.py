@@ -16,23 +16,23 @@ Whether a CPU or a GPU updates the rows is decided by the problem's `state`.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import uuid
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from concurrent import futures
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evdist.engine import worker_state as tasks
-from evdist.engine.deadline import Deadline, able, present
+from evdist.engine.deadline import able, finished
 from evdist.engine.plan import whole_cycles
 from evdist.engine.worker_state import OutOfStepError, SharedProblem, SkipBelow
-from evdist.engine.workers import LOOK, library, until_done, wait_for_workers
+from evdist.engine.workers import library, until_done, wait_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -90,9 +90,15 @@ class ClusterExecutor:
         self._last: dict[str, Future[Any]] = {}
         #: Sums of the next sweep, where it was begun before it was asked for.
         self._ahead: list[Future[Any]] = []
-        problem, mass = self._client.scatter(
-            [self.problem, self._point], broadcast=True, hash=False
-        )
+        sent = self._finished(
+            self._client.scatter(
+                [self.problem, self._point], workers=list(self._owners), broadcast=True,
+                hash=False, asynchronous=True,
+            )
+        )  # fmt: skip
+        if sent is None:
+            return None
+        problem, mass = sent
         numbers = self._numbers(problem)
         if numbers is None:
             return None
@@ -142,25 +148,14 @@ class ClusterExecutor:
         """The jobs, once all are done; None when a worker was lost."""
         return self._finished(library().client._wait(jobs), jobs)
 
-    def _finished(self, work: Any, jobs: list[Future[Any]]) -> Any:
-        """The result of a coroutine of the client; a worker that stands still is an error."""
+    def _finished(self, work: Any, jobs: Sequence[Future[Any]] = ()) -> Any:
+        """The result of a coroutine of the client; None when a worker was lost meanwhile."""
         dask = library()
-        # Not waited for without end: tasks are pinned, and those of a lost worker, or what only it
-        # had, would not come. Nor cut off and begun again: what is fetched may be large.
-        loop: Any = self._client.loop
-        fetched = asyncio.run_coroutine_threadsafe(work, loop.asyncio_loop)
-        deadline = Deadline(self._client, self._owners)
-        while not futures.wait([fetched], LOOK).done:
-            try:
-                lost = not set(self._owners) <= set(present(self._client))
-                deadline.look()
-            except BaseException:
-                fetched.cancel()
-                raise
-            if lost:
-                self._client.cancel(jobs, force=True)  # which ends the fetching
+        # Tasks are pinned, and those of a lost worker, or what only it had, would not come. Nor is
+        # the waiting cut off and begun again: what is fetched may be large.
+        lost = partial(self._client.cancel, list(jobs), force=True)  # which ends the fetching
         try:
-            return fetched.result()
+            return finished(self._client, work, self._owners, lost)
         except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
             return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +18,11 @@ _TIMEOUT = 20.0
 def connected(
     address: str, *, ca: str | None = None, cert: str | None = None, key: str | None = None
 ) -> Iterator[Any]:
-    """A client of the scheduler at `address`; with files `ca`, `cert`, `key` over TLS."""
+    """A client of the scheduler at `address`; with files `ca`, `cert`, `key` over TLS.
+
+    An address file://PATH names a file of Dask's (``dask scheduler --scheduler-file PATH``) that
+    says where the scheduler is now.
+    """
     from distributed import Client  # 0.7 s that only those pay who use it
     from distributed.security import Security
 
@@ -46,8 +51,9 @@ def connected(
             tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
         )
     try:
+        address = _found(address)
         client = _Patient(address, security=security, timeout=_TIMEOUT, set_as_default=False)
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
+    except (OSError, TimeoutError, ValueError, TypeError, KeyError) as error:
         raise ConnectionError(
             f"No Dask scheduler answers at {address} ({type(error).__name__}: {error}). Is it "
             "running, is the address right, and does it want TLS (cluster.tls_ca, tls_cert, "
@@ -57,6 +63,14 @@ def connected(
         yield client
     finally:
         client.close()
+
+
+def _found(address: str) -> str:
+    path = address.removeprefix("file://")
+    if path == address:
+        return address
+    with open(path, encoding="utf-8") as file:
+        return str(json.load(file)["address"])
 
 
 @contextmanager

@@ -7,17 +7,24 @@ minutes. Tasks that are pinned to such a worker would be waited for without end.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent import futures
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Deadline", "WorkerStalledError", "WorkersLostError", "able", "library", "present"]
+__all__ = ["LOOK", "Deadline", "WorkerStalledError", "WorkersLostError", "able", "finished"]
+__all__ += ["library", "present"]
 
+T = TypeVar("T")
+
+#: Seconds between looks at the list of workers while tasks run.
+LOOK = 2.0
 #: Heartbeats of a worker this many seconds behind those of the liveliest: it is silent.
 _SILENT = 20.0
 
@@ -83,6 +90,31 @@ class Deadline:
                 self._since[address] = (mark, now)
             elif now - self._since[address][1] > stall_seconds():
                 raise WorkerStalledError(_said(address, one, now - self._since[address][1]))
+
+
+def finished(
+    client: Client, work: Coroutine[Any, Any, T], workers: Iterable[str], lost: Callable[[], Any]
+) -> T:
+    """The result of a coroutine of the client that needs all of `workers`.
+
+    `lost` is called when one of them has gone, and should end the waiting; a worker that stands
+    still is a WorkerStalledError.
+    """
+    loop: Any = client.loop
+    running = asyncio.run_coroutine_threadsafe(work, loop.asyncio_loop)
+    needed = tuple(workers)
+    deadline = Deadline(client, needed)
+    while not futures.wait([running], LOOK).done:
+        try:
+            gone = not set(needed) <= set(present(client))
+            deadline.look()
+        except BaseException:
+            running.cancel()
+            raise
+        if gone:
+            lost()
+            running.cancel() if not futures.wait([running], LOOK).done else None
+    return running.result()
 
 
 def _said(address: str, one: dict[str, Any], seconds: float) -> str:

@@ -10,12 +10,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.engine.deadline import Deadline, WorkersLostError, able, library, present
+from evdist.engine.deadline import (
+    LOOK,
+    Deadline,
+    WorkersLostError,
+    able,
+    finished,
+    library,
+    present,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,8 +43,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: Seconds between looks at the list of workers while tasks run, and how often all is tried.
-LOOK, ATTEMPTS = 2.0, 10
+#: How often all is tried.
+ATTEMPTS = 10
 #: Bytes of the table in one message: Dask warns of larger ones.
 _PART_BYTES = 4 << 20
 
@@ -84,8 +93,22 @@ def run_on_workers(
     def attempt() -> list[Any] | None:
         there = set(wait_for_workers(client))
         deadline = Deadline(client, there)
-        sent = client.scatter(list(shared), broadcast=True, hash=False)
-        jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
+        try:
+            sent = finished(
+                client,
+                client.scatter(
+                    list(shared), workers=list(there), broadcast=True, hash=False,
+                    asynchronous=True,
+                ),
+                there,
+                lambda: None,
+            )  # fmt: skip
+        except (dask.CancelledError, CancelledError):
+            return None
+        jobs = [
+            client.submit(task, *sent, *item, pure=False, retries=3, workers=list(there))
+            for item in items
+        ]
         while True:
             try:
                 with client.as_current():
@@ -96,6 +119,9 @@ def run_on_workers(
                 if not there <= set(present(client)):
                     client.cancel(jobs, force=True)
                     return None
+            except (dask.CancelledError, CancelledError):
+                present(client)  # an error where it was the scheduler that went
+                return None
 
     return until_done(attempt, "Workers are lost faster than they can do anything.")
 

@@ -18,8 +18,6 @@ from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
 
-__all__ = ["CredalClusterer", "CredalEstimator"]
-
 #: Metrics that are given dissimilarities, and those that bring columns to one scale by themselves.
 _NO_COLUMNS = ("precomputed", "pairs")
 _OWN_SCALE = ("mahalanobis", "hamming", "adaptive")

@@ -18,8 +18,6 @@ except ImportError:  # pragma: no cover
 
     callback_management_context = None
 
-__all__ = ["SweepCallbacks"]
-
 
 class SweepCallbacks(CallbackSupportMixin):
     """Tells `self.callbacks` and scikit-learn's callbacks about every sweep.

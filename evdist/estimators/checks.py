@@ -11,18 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
 
-__all__ = [
-    "at_most_objects",
-    "checked_d0",
-    "focal_family",
-    "integer",
-    "non_negative",
-    "one_of",
-    "positive",
-    "seeded_checkpoint",
-    "weights",
-]
-
 
 def integer(name: str, value: Any, least: int) -> int:
     """`value` as an int of at least `least`."""

@@ -32,8 +32,6 @@ from evdist.data.sources import AttributeSource, CallableSource, PairList, Sourc
 from evdist.kernels.distances import METRICS
 from evdist.kernels.modes import prominences
 
-__all__ = ["Modes", "clusters_for", "find_modes"]
-
 #: Objects of the sample; of a function in Python, which is called for every pair, fewer.
 SAMPLE, SAMPLE_CALLABLE = 5000, 500
 #: K is this times m ** POWER, times each of the three FACTORS.

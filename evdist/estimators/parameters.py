@@ -11,8 +11,6 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-__all__ = ["Parameters", "Seed"]
-
 
 def _seed(value: int) -> int:
     if not 0 <= value < 2**32:

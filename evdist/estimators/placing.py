@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from evdist.partition import CredalPartition
 from evdist.partition.rows import is_dask, map_rows
 
-__all__ = ["RowMasses"]
-
 
 class RowMasses:
     """`predict_mass` of an estimator that has `_masses(X)`: (rows, f) masses of checked rows.

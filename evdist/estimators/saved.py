@@ -49,8 +49,6 @@ from evdist.stores.paths import (
     sync,
 )
 
-__all__ = ["SavedModel", "same_part"]
-
 KIND, VERSION = "model", 2
 STATE = "model state"
 _SEALED = ("evdist", "version", "estimator", "library", "parameters", "fitted", "parts")

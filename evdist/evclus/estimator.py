@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,6 +16,7 @@ from evdist.belief import FocalSets, conflict
 from evdist.data.inputs import load
 from evdist.data.pair_checks import checked_pairs
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
+from evdist.engine.admission import admitted
 from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
@@ -23,13 +24,13 @@ from evdist.estimators.checks import integer, weights
 from evdist.estimators.number import clusters_for
 from evdist.estimators.placing import RowMasses
 from evdist.estimators.saved import same_part
+from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import checked_settings
 from evdist.evclus.geodesic import load_map, mapped, save_map
 from evdist.evclus.kept import some_pairs
-from evdist.evclus.memory import check_disk, check_memory
-from evdist.evclus.sampling import draw_layout
+from evdist.evclus.memory import check_disk, check_memory, worker_need
 from evdist.evclus.sites import device_rows, rows_here, site_of
-from evdist.evclus.solver import Constraints, Fit, fit_evclus
+from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
     check_landmarks,
@@ -38,11 +39,16 @@ from evdist.evclus.stored import (
     save_kept,
     save_landmarks,
 )
+from evdist.kernels.sparse_rows import decode
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
+from evdist.partition.rows import select_rows
 from evdist.stores.paths import Url, address, join
 
 __all__ = ["EVCLUS"]
+
+#: Pairs whose conflicts are found at a time.
+_PAIRS_AT_ONCE = 4096
 
 
 @dataclass(eq=False, repr=False)
@@ -212,11 +218,13 @@ class EVCLUS(RowMasses, CredalClusterer):
         )
         weight = weights(sample_weight, data.n)
         rows = device_rows(self, data, settings, bool(constraints), client)
+        settings = replace(settings, groups=rows is None)
         if rows is None:
             check_memory(data, settings, client)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
-        with self._reporting() as report:
+        need = worker_need(data, settings, client)
+        with self._reporting() as report, admitted(client, need, report):
             fit = fit_evclus(
                 data, settings, constraints=constraints, weight=weight,
                 site=site_of(self, client, rows), report=report,
@@ -237,9 +245,12 @@ class EVCLUS(RowMasses, CredalClusterer):
         check_memory(data, settings, client)
         if self.checkpoint is not None and not isinstance(data, PairList):
             check_disk(data, settings, str(self.checkpoint))
-            layout = draw_layout(data.n, settings.k, seed)
-            # The store holds dissimilarities as they are: no d0 is needed yet.
-            site_of(self, client).sample(data, layout, 1.0, seed)
+            family = first_focal_sets(settings.focal_sets, settings.n_clusters)
+            layout = layout_of(data, family, settings, thread_count(self.n_jobs))
+            need = worker_need(data, settings, client)
+            with self._reporting() as report, admitted(client, need, report):
+                # The store holds dissimilarities as they are: no d0 is needed yet.
+                site_of(self, client).sample(data, layout, 1.0, seed)
         return self
 
     def _source(
@@ -328,7 +339,8 @@ class EVCLUS(RowMasses, CredalClusterer):
             )
         X = X if self._map is None else self._map.transform(X)
         rows, k = rows_here(self), self.n_dissimilarities
-        return rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
+        found = rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
+        return decode(found, self.n_clusters_) if self._landmarks.sparse else found
 
     def shepard_pairs(self) -> tuple[NDArray[np.float32], NDArray[np.floating]]:
         """Dissimilarities and conflicts of kept pairs, for :func:`evdist.plot.shepard`.
@@ -344,6 +356,9 @@ class EVCLUS(RowMasses, CredalClusterer):
         """
         check_is_fitted(self, "credal_partition_")
         kept, partition = self._kept, self.credal_partition_
-        mass = np.asarray(partition.mass)
-        kappa = conflict(mass[kept.i], mass[kept.j], partition.focal_sets)
+        mass, kappa = partition.mass, np.empty(len(kept.i))
+        for lo in range(0, len(kappa), _PAIRS_AT_ONCE):
+            some = slice(lo, lo + _PAIRS_AT_ONCE)
+            mine, other = (np.asarray(select_rows(mass, w[some])) for w in (kept.i, kept.j))
+            kappa[some] = conflict(mine, other, partition.focal_sets)
         return kept.delta, kappa

@@ -20,8 +20,6 @@ from evdist.features.geodesic import GeodesicMap
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import as_written
 
-__all__ = ["POWER", "load_map", "mapped", "save_map"]
-
 KIND, VERSION = "geodesic map", 1
 #: Of the steps along the data: 4 tells thin gaps apart better than 2 (docs/features.md).
 POWER = 4.0

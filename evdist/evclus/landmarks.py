@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.belief import FocalSets
+from evdist.belief import FocalSets, contour
 from evdist.data.sources import AttributeSource, Source
+from evdist.kernels.sparse_rows import most_mass
 
 __all__ = ["Landmarks", "Placing"]
+
+#: Landmarks of a cluster that an object near to it meets, and how many clusters are near.
+MEMBERS, NEAR_CLUSTERS = 16, 3
 
 
 @dataclass(frozen=True)
@@ -19,9 +23,40 @@ class Landmarks:
 
     source: Source
     objects: NDArray[np.uint32]
+    #: Encoded (`evdist.kernels.sparse_rows`) where there are many clusters.
     mass: NDArray[np.float32]
     focal_sets: FocalSets
     d0: float
+    #: With many clusters: landmarks of each cluster, (clusters, members), the first in the middle.
+    members: NDArray[np.uint32] | None = None
+
+    @property
+    def sparse(self) -> bool:
+        return self.mass.shape[1] != len(self.focal_sets)
+
+    def labels(self) -> NDArray[np.int64]:
+        """The most plausible cluster of each."""
+        if self.sparse:
+            return most_mass(self.mass)[0]
+        return contour(self.mass.astype(float), self.focal_sets).argmax(axis=1)
+
+    def with_members(self) -> Landmarks:
+        """The same, knowing which of them belong to each cluster.
+
+        The middle of a cluster is the one of MEMBERS random members that is nearest to the
+        others; it stands first.
+        """
+        labels = self.labels()
+        order = np.argsort(labels, kind="stable")
+        found = []
+        for mine in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+            some = mine[np.linspace(0, len(mine) - 1, min(len(mine), MEMBERS)).astype(int)]
+            some = some.astype(np.uint32)
+            D = self.source.distances(some, np.tile(some, (len(some), 1)))
+            middle = int(D.sum(axis=1).argmin())
+            some = np.concatenate([some[middle:], some[:middle]])
+            found.append(np.resize(some, MEMBERS))
+        return replace(self, members=np.array(found))
 
 
 @dataclass(frozen=True)
@@ -57,9 +92,26 @@ class Placing:
         return np.zeros(0, np.int64) if new else self.landmarks.objects.astype(np.int64)
 
     def chosen(self, lo: int, hi: int) -> NDArray[np.uint32]:
-        """Landmarks that objects lo..hi-1 meet, (rows, k)."""
+        """Landmarks that objects lo..hi-1 meet, (rows, k); with many clusters near ones too."""
         start = np.arange(lo, hi)[:, None] if self.spread else np.zeros((hi - lo, 1), np.int64)
-        return ((start + self.shifts) % len(self.landmarks.mass)).astype(np.uint32)
+        some = ((start + self.shifts) % len(self.landmarks.mass)).astype(np.uint32)
+        members = self.landmarks.members
+        if members is None:
+            return some
+        near = members[self._near(lo, hi)].reshape(hi - lo, -1)
+        return np.hstack([near, np.broadcast_to(some, (hi - lo, some.shape[1]))])
+
+    def nearest_label(self, lo: int, hi: int) -> NDArray[np.int64]:
+        """The cluster of the middle that is nearest to each of objects lo..hi-1."""
+        assert self.landmarks.members is not None
+        return self.landmarks.labels()[self.landmarks.members[self._near(lo, hi)[:, 0], 0]]
+
+    def _near(self, lo: int, hi: int) -> NDArray[np.int64]:
+        """Rows of `members` whose middles are nearest, (rows, NEAR_CLUSTERS), nearest first."""
+        assert self.landmarks.members is not None
+        middles = self.landmarks.members[:, 0]
+        D = self.distances(lo, hi, np.tile(middles, (hi - lo, 1)))
+        return np.argsort(D, axis=1, kind="stable")[:, :NEAR_CLUSTERS]
 
     def distances(self, lo: int, hi: int, chosen: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Dissimilarities of objects lo..hi-1 to landmarks `chosen` (rows, k)."""

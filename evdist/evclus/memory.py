@@ -13,11 +13,14 @@ from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource, PairList, Source
 from evdist.engine import memory
 from evdist.engine.workers import smallest_worker
+from evdist.evclus.groups import SPARSE_FROM
 from evdist.evclus.sampling import is_narrow
 from evdist.evclus.start import Settings
+from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.vector import padded_width
 
 __all__ = ["Need", "check_disk", "check_memory", "most_focal_sets", "projected", "stored"]
+__all__ += ["worker_need"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,14 @@ def check_memory(data: Source | PairList, settings: Settings, client: Any = None
     )
 
 
+def worker_need(data: Source | PairList, settings: Settings, client: Any) -> int:
+    """Bytes that a fit takes of each worker; 0 without workers."""
+    if client is None:
+        return 0
+    k, f = _pairs_per_object(data, settings), most_focal_sets(settings)
+    return projected(data.n, k, f, _data_bytes(data, client), smallest_worker(client)[0]).total
+
+
 def _data_bytes(data: Source | PairList, client: Any) -> int:
     """What the data take beside the copy that was read: in the order of positions, or sent."""
     if isinstance(data, AttributeSource):
@@ -93,8 +104,13 @@ def _pairs_per_object(data: Source | PairList, settings: Settings) -> int:
 
 
 def most_focal_sets(settings: Settings) -> int:
-    """How many there will be at most: "select" may keep every pair of clusters."""
+    """How many there will be at most: "select" may keep every pair of clusters.
+
+    With many clusters rows are lists, of the size of this many.
+    """
     c, family = settings.n_clusters, settings.focal_sets
+    if settings.groups and c >= SPARSE_FROM and family == "simple":
+        return min(c + 2, WORDS)
     if isinstance(family, FocalSets):
         return len(family)
     return {"simple": c + 2, "full": 2**c}.get(family, c + 2 + c * (c - 1) // 2)

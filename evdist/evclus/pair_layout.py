@@ -2,7 +2,8 @@
 
 ```
 pairs.zarr/      zarr v3 group; attributes {"evdist": "pairs", "version": 1, "n", "k", "colours",
-                 "offsets", "shifts", "metric", "seed", "source", "layout", "seal", "complete"}
+                 "offsets", "shifts", "near", "mixed", "metric", "seed", "source", "layout", "seal",
+                 "complete"}
   order          (n,)  uint32   position -> object, the random layout
   partner        (n,k) uint32   chunks (rows, k)
   dissimilarity  (n,k) float32  chunks (rows, k), raw: d0 can change without sampling again
@@ -47,6 +48,8 @@ __all__ += ["refuse_others"]
 KIND, VERSION = "pairs", 1
 _GRAPH = ("n", "k", "colours", "offsets", "shifts")
 SEALED = ("evdist", "version", *_GRAPH, "metric", "seed", "source", "layout")
+#: Where some partners are near: how many, and the seed of the others' order.
+NEAR = ("near", "mixed")
 CURE = "Remove it and sample again."
 #: Fills what is not written. No partner and no degree can be this.
 UNWRITTEN = np.iinfo(np.uint32).max
@@ -69,13 +72,14 @@ def describe(
         "seed": int(seed),
         "source": source,
         "layout": fingerprint(order),
+        **({"near": graph.near, "mixed": graph.seed} if graph.near else {}),
     }
 
 
 def check_attributes(url: str, attributes: dict[str, Any]) -> None:
     """Refuse what is no pair store of this version, or was edited."""
     check_encoding(url, attributes, KIND, VERSION)
-    check_seal(url, attributes, SEALED, CURE)
+    check_seal(url, attributes, (*SEALED, *(NEAR if "near" in attributes else ())), CURE)
 
 
 def array(url: str, group: zarr.Group, name: str, shape: tuple[int, ...], dtype: type) -> Any:
@@ -105,7 +109,7 @@ def refuse_others(url: str, wanted: dict[str, Any]) -> None:
     found = dict(open_group(url, "pair store").attrs)
     check_attributes(url, found)
     if found["seal"] != seal(wanted)["seal"]:
-        what = differences({name: found[name] for name in wanted}, wanted)
+        what = differences({name: found.get(name) for name in wanted}, wanted)
         raise StoreExistsError(
             f"{url} holds other pairs: {what}. Remove it, or sample to another place."
         )

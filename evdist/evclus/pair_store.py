@@ -59,7 +59,8 @@ class PairStore:
         self.source: str = attributes["source"]
         self._layout: str = attributes["layout"]
         offsets, shifts = tuple(attributes["offsets"]), tuple(attributes["shifts"])
-        self.graph = PairGraph(attributes["n"], attributes["colours"], offsets, shifts)
+        near, mixed = attributes.get("near", 0), attributes.get("mixed", 0)
+        self.graph = PairGraph(attributes["n"], attributes["colours"], offsets, shifts, near, mixed)
         n, k = self.graph.n, self.graph.k
         self._partner = array(url, group, "partner", (n, k), np.uint32)
         self._dissimilarity = array(url, group, "dissimilarity", (n, k), np.float32)

@@ -81,6 +81,8 @@ class Problem:
     weight: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     links: Links | None = None
     projections: NDArray[np.float32] | None = None
+    #: Whether masses are encoded rows (`evdist.kernels.sparse_rows`); then there are no links.
+    sparse: bool = False
 
     @property
     def n(self) -> int:

@@ -17,7 +17,7 @@ from evdist.data.sources import AttributeSource, PairList, Source
 from evdist.evclus.problem import MemoryPairs, Plan
 from evdist.evclus.rows.sweep import Block
 from evdist.kernels.distances import transform
-from evdist.kernels.graph import PairGraph, draw_graph, greedy_colours
+from evdist.kernels.graph import MIN_COLOURS, PairGraph, draw_graph, greedy_colours
 from evdist.kernels.vector import aligned_zeros
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "colour_pair_list",
     "draw_layout",
     "is_narrow",
+    "near_layout",
     "pair_quantile",
     "random_dissimilarities",
     "row_block",
@@ -56,6 +57,26 @@ def draw_layout(n: int, k: int, seed: int) -> Layout:
     rng = np.random.default_rng([seed, n, k])
     order = rng.permutation(n).astype(np.uint32)
     return Layout(order, draw_graph(n, min(k, n - 1), rng))
+
+
+def near_layout(labels: NDArray, k: int, near: float, seed: int) -> Layout:
+    """Groups side by side in every colour, in the order of their numbers, and near pairs.
+
+    A share `near` of the k partners lies within one group's length of an object's own place, so
+    half of these are of its group and half of the next ones.
+    """
+    n = len(labels)
+    k += k % 2
+    rng = np.random.default_rng([seed, n, k])
+    shuffled = rng.permutation(n)
+    ranked = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    # Places are dealt to the colours in turn, so that all have the same groups at the same places.
+    order = np.concatenate([ranked[b::MIN_COLOURS] for b in range(MIN_COLOURS)])
+    close = 2 * round(0.5 * near * k)
+    # As far as a group of mean size reaches in one colour, but enough different shifts.
+    width = max(close // 4 + 4, n // (MIN_COLOURS * (int(labels.max()) + 1)))
+    graph = PairGraph.draw_near(n, k, close, width, seed, rng)
+    return Layout(order.astype(np.uint32), graph)
 
 
 @dataclass(frozen=True)

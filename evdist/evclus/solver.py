@@ -8,7 +8,7 @@ cluster. The stages are the same; on threads and on any number of workers so are
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,15 +21,18 @@ from evdist.data.sources import PairList, Source
 from evdist.engine.loop import Descent, Solution, minimise
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
+from evdist.evclus.begin import begin
 from evdist.evclus.irqp import Stop, Sweeps
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.late import late_rows
 from evdist.evclus.link_table import link_table
 from evdist.evclus.problem import Pairs, Plan, Problem
 from evdist.evclus.rows.protocol import Masses
-from evdist.evclus.sampling import Layout, colour_pair_list, draw_layout
+from evdist.evclus.sampling import Layout, colour_pair_list
 from evdist.evclus.sites import Site
-from evdist.evclus.start import Settings, find_d0, first_masses, given_d0, given_or_random
+from evdist.evclus.start import Settings, given_d0, given_or_random
+from evdist.kernels.sparse_rows import SLOTS, full_rows
+from evdist.partition.sparse import SparseMasses
 from evdist.stores.fingerprints import fingerprint
 
 __all__ = [
@@ -46,6 +49,8 @@ __all__ = [
 
 #: Weights of the constraints in the warm-up, k-CEVCLUS section 3.1 (which has the first).
 WARM_UP = (0.05, 0.15)
+#: More rows than this share of them naming as many clusters as they can are told.
+FULL_SHARE = 0.001
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class Constraints:
 class Fit:
     """What a fit leaves: masses by object, and what prediction needs."""
 
-    mass: NDArray[np.float32]
+    mass: NDArray[np.float32] | SparseMasses
     focal_sets: FocalSets
     solution: Solution
     d0: float
@@ -103,6 +108,7 @@ def fit_evclus(
     pairs: Pairs
     layout: Layout | None = None
     landmarks: Landmarks | None = None
+    sparse = False
     curve: list[tuple[float, float]] = []
     if isinstance(data, PairList):
         if constraints:
@@ -114,24 +120,17 @@ def fit_evclus(
         pairs, plan, order = colour_pair_list(data, d0, settings.seed)
         starts = given_or_random(data.n, first, settings)
     else:
-        # A permutation of many objects takes as long as the start on a device.
-        with ThreadPoolExecutor(1) as beside:
-            drawn = beside.submit(draw_layout, data.n, settings.k, settings.seed)
-            # What takes a while before the first sweep is told, so that a user sees it work.
-            tell = report or (lambda news: None)
-            tell(Progress("choose d0", 0, 0))
-            d0, curve = find_d0(
-                data, settings.d0, settings.n_clusters,
-                k=settings.k, seed=settings.seed, rows=site.starter,
-            )  # fmt: skip
-            tell(Progress("first masses", 0, 0))
-            starts, landmarks = first_masses(data, first, d0, settings, site.starter)
-            tell(Progress("draw pairs", 0, 0))
-            layout = drawn.result()
+        tell = report or (lambda news: None)
+        found = begin(
+            data, first, settings, site.starter, site.n_threads, tell, linked=bool(constraints)
+        )
+        d0, curve, starts, landmarks = found.d0, found.d0_curve, found.starts, found.landmarks
+        layout, sparse = found.layout, found.sparse
+        tell(Progress("draw pairs", 0, 0))
         order = layout.order
         pairs = site.sample(data, layout, d0, settings.seed)
         plan = Plan.of(layout.bounds)
-    problem = Problem(first, pairs, plan, _in_positions(weight, order))
+    problem = Problem(first, pairs, plan, _in_positions(weight, order), sparse=sparse)
     scale = 1.0 / total_weight(problem, site)
     solve = Solver(site, scale, settings.stop, _identity(data, d0, settings, site), report)
     tries = [
@@ -150,7 +149,24 @@ def fit_evclus(
     mass = rows.by_object(solution.value, order)
     if landmarks is not None:
         landmarks = replace(landmarks, mass=mass[landmarks.objects], focal_sets=focal_sets)
-    return Fit(mass, focal_sets, solution, d0, curve, landmarks, order, pairs)
+        if layout is not None and layout.graph.near:
+            landmarks = landmarks.with_members()
+    found_mass = SparseMasses(mass, settings.n_clusters) if sparse else mass
+    if isinstance(found_mass, SparseMasses):
+        _tell_full_rows(found_mass)
+    return Fit(found_mass, focal_sets, solution, d0, curve, landmarks, order, pairs)
+
+
+def _tell_full_rows(mass: SparseMasses) -> None:
+    """A list that is full may have wanted more: that must not go unseen."""
+    full = full_rows(mass.rows)
+    if full > FULL_SHARE * len(mass):
+        warnings.warn(
+            f"{full:,} of {len(mass):,} objects have mass on {SLOTS} clusters, as many as a row "
+            "can name; what they would have given to more is on their largest. Clusters are not "
+            "separated at this d0: try a larger d0, or fewer clusters.",
+            stacklevel=4,
+        )
 
 
 def _identity(data: Source | PairList, d0: float, settings: Settings, site: Site) -> dict[str, Any]:
@@ -219,6 +235,7 @@ def _identity_of_problem(problem: Problem) -> dict[str, Any]:
         "n": problem.n,
         "focal sets": fingerprint(list(problem.focal_sets.masks), problem.focal_sets.n_clusters),
         "weights": fingerprint(problem.weight),
+        **({"rows": "sparse"} if problem.sparse else {}),
         "links": "none" if links is None else fingerprint(*links[:3], links.penalty),
     }
 

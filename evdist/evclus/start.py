@@ -297,6 +297,8 @@ class Settings:
     constraint_weight: float
     pair_neighbours: int
     seed: int
+    #: Whether a fit with many clusters may begin with a preliminary partition.
+    groups: bool = True
 
 
 def find_d0(

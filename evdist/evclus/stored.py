@@ -4,7 +4,8 @@
 landmarks.zarr/  {"evdist": "landmarks", "version": 1, "metric", "n_clusters", "focal_sets", "d0",
                  "size", "arrays", "seal", "complete"}
   object         (L,)  uint32   which of the fitted objects they are
-  mass           (L,f) float32
+  mass           (L,f) float32; with "sparse", (L,WORDS), see evdist.kernels.sparse_rows
+  members        (c,m) uint32   with many clusters only: landmarks of each cluster
   row            (L,d) float32  as they are compared: centred, whitened, of length one
   centre         (d,)  float64  taken from rows before they are compared
   whiten         (d,d) float64  with "mahalanobis" only
@@ -30,6 +31,7 @@ from evdist.data.sources import AttributeSource, CallableSource, MatrixSource, S
 from evdist.evclus.kept import SomePairs
 from evdist.evclus.landmarks import Landmarks
 from evdist.kernels.distances import METRICS, Metric
+from evdist.kernels.sparse_rows import WORDS
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, as_written
 from evdist.stores.paths import Url, address
@@ -53,7 +55,11 @@ def save_landmarks(url: Url, landmarks: Landmarks) -> str:
     }
     if isinstance(source, MatrixSource):
         attributes["size"] = source.size
+    if landmarks.sparse:
+        attributes["sparse"] = True
     arrays = {"object": landmarks.objects, "mass": landmarks.mass, **_described(source)}
+    if landmarks.members is not None:
+        arrays["members"] = landmarks.members
     return write_arrays(url, KIND, VERSION, attributes, arrays)
 
 
@@ -63,13 +69,15 @@ def load_landmarks(url: Url, metric: Callable | None = None) -> tuple[Landmarks,
     with as_written(address(url), _CURE):
         focal_sets = FocalSets.of(attributes["focal_sets"], attributes["n_clusters"])
         objects, mass, d0 = arrays["object"], arrays["mass"], float(attributes["d0"])
-        L, f = len(objects), len(focal_sets)
+        L, f = len(objects), WORDS if attributes.get("sparse") else len(focal_sets)
         _must(L > 0 and objects.dtype == np.uint32, "objects")
         _must(mass.shape == (L, f) and mass.dtype == np.float32, "masses")
         _must(bool(np.isfinite(mass).all()) and 0 < d0 < np.inf, "masses and d0")
         source = _source(attributes, arrays, metric)
         _must(source.n == L, "rows")
-    return Landmarks(source, objects, mass, focal_sets, d0), attributes["seal"]
+        members = arrays.get("members")
+        _must(members is None or (members.ndim == 2 and members.max() < L), "members")
+    return Landmarks(source, objects, mass, focal_sets, d0, members), attributes["seal"]
 
 
 def check_landmarks(landmarks: Landmarks, focal_sets: FocalSets, n_features: int) -> None:

@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from evdist.estimators.checks import integer
 from evdist.partition.rows import is_dask, map_rows
 
-__all__ = ["RowTransformer", "count_features"]
-
 
 class RowTransformer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta

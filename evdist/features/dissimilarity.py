@@ -32,8 +32,6 @@ from evdist.features.base import RowTransformer, count_features
 from evdist.kernels.distances import METRICS, Metric
 from evdist.partition.rows import block_rows
 
-__all__ = ["DissimilarityPCA"]
-
 
 @dataclass(eq=False, repr=False)
 class DissimilarityPCA(RowTransformer):

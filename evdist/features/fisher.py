@@ -31,8 +31,6 @@ from evdist.features.kernel_space import (
 )
 from evdist.features.scatter import local_affinity, local_scatter
 
-__all__ = ["LFDA", "KernelFDA"]
-
 
 class _Labelled(RowTransformer):
     """Reads labels of which some are not known."""
@@ -136,6 +134,7 @@ class KernelFDA(_Labelled):
         return kernel_map(X, self.basis_, self.dual_coef_, self.kernel, self.gamma) - self.offset_
 
 
+@dataclass(eq=False, repr=False)
 class LFDA(_Labelled):
     """Local Fisher discriminant analysis: a linear map that lets classes have several parts.
 
@@ -167,16 +166,10 @@ class LFDA(_Labelled):
         Local between-class scatter over within-class scatter, largest first.
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        n_neighbors: int = 7,
-        shrinkage: float = 1e-6,
-    ):
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.shrinkage = shrinkage
+    n_components: int | None = None
+    _: KW_ONLY
+    n_neighbors: int = 7
+    shrinkage: float = 1e-6
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn the map from the labelled objects; the others make no difference.

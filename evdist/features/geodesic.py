@@ -41,8 +41,6 @@ from evdist.estimators.checks import integer, positive
 from evdist.features.base import RowTransformer
 from evdist.partition.rows import block_rows
 
-__all__ = ["GeodesicMap"]
-
 
 @dataclass(eq=False, repr=False)
 class GeodesicMap(RowTransformer):

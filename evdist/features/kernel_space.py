@@ -20,8 +20,6 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from evdist.estimators.checks import positive
 from evdist.partition.rows import block_rows
 
-__all__ = ["KERNELS", "check_kernel", "kernel_bytes", "kernel_map", "orthonormal_functions"]
-
 #: scikit-learn's kernels that are positive semidefinite at its defaults, and read gamma or nothing.
 KERNELS = ("rbf", "laplacian", "poly", "linear", "cosine")
 #: Eigenvalues of K below this share of the largest are rounding errors.

@@ -26,8 +26,6 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import expit
 
-__all__ = ["Map", "Search", "pcca_loss", "solve_pcca"]
-
 #: Spreads below this share of the largest are rounding errors.
 _NOISE = 1e-10
 #: The second descent comes from so many features at least, or twice as many as are asked for.

@@ -27,8 +27,6 @@ from evdist.features.kernel_space import (
 )
 from evdist.features.links import Map, Search, solve_pcca
 
-__all__ = ["PCCA", "KernelPCCA"]
-
 
 class _Linked(RowTransformer):
     """Parameters, links and the descent of both versions."""

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-__all__ = ["local_affinity", "local_scatter"]
-
 
 def local_affinity(X: NDArray[Any], k: int) -> NDArray[np.float64]:
     """A[i, j] = exp(-|x_i - x_j|^2 / (sigma_i sigma_j)), sigma_i the distance to neighbour k of i.

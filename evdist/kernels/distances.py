@@ -34,8 +34,6 @@ from evdist.kernels.vector import (
     padded_width,
 )
 
-__all__ = ["METRICS", "Metric", "distances", "pairwise", "transform"]
-
 #: Metric -> (sum over coordinates, what is done to the sum).
 METRICS = {
     "euclidean": ("squares", "root"),

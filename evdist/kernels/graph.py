@@ -16,6 +16,11 @@ With B = n colours the graph is the full matrix, and a sweep visits the rows in 
 Differs from the design's sketch: one shift per offset replaces a stored permutation, which would
 cost n integers per draw and scatter the partners over memory.
 
+Where clusters are many, uniform partners hardly ever fall into an object's own cluster. Then the
+places of a colour follow a preliminary partition (groups side by side, next groups next), and the
+first `near` pairs of the graph are short shifts on these places; the others shift the same places
+in a random order, the same for all colours, and are as uniform as before.
+
 Symbols
 -------
 n, k    objects, partners per object
@@ -32,8 +37,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["MIN_COLOURS", "PairGraph", "draw_graph", "greedy_colours"]
-
 #: Fewer colours mean fewer synchronisation points per sweep. From 2 to 16 colours the number of
 #: sweeps, the objective and the accuracy were the same on four data sets; with 4, three quarters
 #: of the objects are possible partners.
@@ -48,6 +51,10 @@ class PairGraph:
     colours: int
     offsets: tuple[int, ...]
     shifts: tuple[int, ...]
+    #: The first `near` shifts are along the places, the others along a random order of them, drawn
+    #: from `seed`; with none near, all are along the places.
+    near: int = 0
+    seed: int = 0
 
     @classmethod
     def draw(cls, n: int, k: int, rng: np.random.Generator) -> Self:
@@ -96,6 +103,40 @@ class PairGraph:
         pairs.sort()
         return cls(n, B, tuple(o for o, _ in pairs), tuple(r for _, r in pairs))
 
+    @classmethod
+    def draw_near(
+        cls, n: int, k: int, near: int, width: int, seed: int, rng: np.random.Generator
+    ) -> Self:
+        """Draw a graph with k partners (even), `near` of them (even) at most `width` places away.
+
+        A near and a uniform draw may by chance give the same pair, which then counts twice.
+        """
+        B, s = MIN_COLOURS, -(-n // MIN_COLOURS)
+        close = _draw_two_way(near // 2, min(width, s // 2), B, s, rng)
+        far = _draw_two_way((k - near) // 2, s // 2, B, s, rng)
+        pairs = close + far
+        return cls(n, B, tuple(o for o, _ in pairs), tuple(r for _, r in pairs), near, seed)
+
+    @cached_property
+    def mixed(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """The random order of the places of a colour, and its inverse; empty with none near."""
+        if not self.near:
+            return np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+        order = np.random.default_rng([self.seed, 23, self.size]).permutation(self.size)
+        inverse = np.empty(self.size, np.uint32)
+        inverse[order] = np.arange(self.size, dtype=np.uint32)
+        return order.astype(np.uint32), inverse
+
+    def _places(self, t: NDArray) -> NDArray[np.int64]:
+        """Places (rows, k) that the shifts lead to from places t (rows,), empty ones included."""
+        shifts = np.array(self.shifts)
+        at = (np.asarray(t)[:, None] + shifts) % self.size
+        if self.near:
+            order, inverse = self.mixed
+            far = order[t].astype(np.int64)[:, None] + shifts[self.near :]
+            at[:, self.near :] = inverse[far % self.size]
+        return at
+
     @property
     def k(self) -> int:
         """Partners per row; a few rows have fewer when the colours are of unequal size."""
@@ -127,7 +168,7 @@ class PairGraph:
         rows = np.arange(lo, hi)
         block = np.searchsorted(self.bounds, rows, side="right") - 1
         other = (block[:, None] + np.array(self.offsets)) % self.colours
-        at = ((rows - self.bounds[block])[:, None] + np.array(self.shifts)) % self.size
+        at = self._places(rows - self.bounds[block])
         return at < np.diff(self.bounds)[other]
 
     def partners(self, lo: int, hi: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -138,7 +179,9 @@ class PairGraph:
         partner = np.empty((hi - lo, self.k), np.uint32)
         degree = np.empty(hi - lo, np.int64)
         offsets, shifts = np.array(self.offsets), np.array(self.shifts)
-        _fill_partners(lo, self.size, self.bounds, offsets, shifts, partner, degree)
+        _fill_partners(
+            lo, self.size, self.bounds, offsets, shifts, self.near, *self.mixed, partner, degree
+        )
         return partner, degree
 
     def partners_of(self, rows: NDArray) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -148,8 +191,7 @@ class PairGraph:
         """
         block = np.searchsorted(self.bounds, rows, side="right") - 1
         other = (block[:, None] + np.array(self.offsets)) % self.colours
-        at = (rows - self.bounds[block])[:, None] + np.array(self.shifts)
-        position = self.bounds[other] + at % self.size
+        position = self.bounds[other] + self._places(rows - self.bounds[block])
         kept = position < self.bounds[other + 1]
         last = np.argsort(~kept, axis=1, kind="stable")
         partner = np.where(kept, position, np.asarray(rows)[:, None])
@@ -182,8 +224,21 @@ def _reverse(o: int, r: int, B: int, s: int) -> tuple[int, int]:
     return B - o, -r % s
 
 
+def _draw_two_way(
+    count: int, width: int, B: int, s: int, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """`count` pairs (o, r) with r at most `width` either way, and their reverses."""
+    pairs: dict[tuple[int, int], None] = {}
+    while len(pairs) < 2 * count:
+        o, r = int(rng.integers(1, B)), int(rng.integers(-width, width + 1)) % s
+        back = _reverse(o, r, B, s)
+        if (o, r) != back and (o, r) not in pairs:
+            pairs |= {(o, r): None, back: None}
+    return sorted(pairs)
+
+
 @njit(cache=True, nogil=True)
-def _fill_partners(lo, s, bounds, offsets, shifts, partner, degree):
+def _fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner, degree):
     B = bounds.size - 1
     b = np.searchsorted(bounds, lo, side="right") - 1
     for row in range(partner.shape[0]):
@@ -196,9 +251,12 @@ def _fill_partners(lo, s, bounds, offsets, shifts, partner, degree):
             other = b + offsets[h]
             if other >= B:
                 other -= B
-            at = t + shifts[h]
+            far = near > 0 and h >= near
+            at = (np.int64(order[t]) if far else t) + shifts[h]
             if at >= s:
                 at -= s
+            if far:
+                at = np.int64(inverse[at])
             position = bounds[other] + at
             if position < bounds[other + 1]:
                 partner[row, count] = position

@@ -17,8 +17,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["prominences"]
-
 
 @njit(cache=True)
 def _root(parent, i):

@@ -22,8 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["draw_seeds"]
-
 
 def draw_seeds(
     to: Callable[[NDArray[np.int64]], NDArray[Any]],

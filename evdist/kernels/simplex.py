@@ -25,8 +25,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["MAX_ROUNDS", "minimise_on_working_set", "solve_simplex", "support"]
-
 #: Proximal term, relative to the mean diagonal of S on the working set.
 _EPS = 1e-11
 #: Components enter one at a time; more rounds than this only happen between ties at rounding

@@ -6,8 +6,6 @@ from numbers import Integral
 
 from joblib import cpu_count
 
-__all__ = ["thread_count"]
-
 
 def thread_count(n_jobs: int | None) -> int:
     """scikit-learn's meaning of `n_jobs`, for threads: None and -1 are all cores.

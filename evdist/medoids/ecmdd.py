@@ -24,8 +24,6 @@ from evdist.estimators.placing import RowMasses
 from evdist.medoids.solver import Medoids, MedoidSolver, Prototypes, WeightedMedoids, seed_medoids
 from evdist.partition import CredalPartition
 
-__all__ = ["METRICS", "ECMdd", "MedoidClusterer"]
-
 _FAMILIES = ("simple", "pairs", "full")
 METRICS = (
     "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "precomputed"

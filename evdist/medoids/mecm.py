@@ -41,8 +41,6 @@ from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative, positive
 from evdist.medoids.ecmdd import MedoidClusterer, mean_dissimilarity
 
-__all__ = ["MECM", "MedianMedoids"]
-
 #: Numbers in a table of distances of objects to candidates.
 _AT_ONCE = 4_000_000
 

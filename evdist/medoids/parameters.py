@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from evdist.estimators.parameters import Parameters, Seed
 
-__all__ = ["ECMddParameters", "MECMParameters"]
-
 
 class MECMParameters(Parameters):
     n_clusters: int = 4

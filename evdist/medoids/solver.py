@@ -43,9 +43,6 @@ from evdist.ecm.solver import Floats, cheapest
 from evdist.engine.loop import Descent, Solver, relative_fall
 from evdist.kernels.seeding import draw_seeds
 
-__all__ = ["MedoidFit", "MedoidSolver", "Medoids", "Prototypes", "WeightedMedoids"]
-__all__ += ["seed_medoids"]
-
 #: Halvings of a step of the weights before it is given up.
 _HALVINGS = 10
 

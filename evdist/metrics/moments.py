@@ -23,8 +23,6 @@ from evdist.metrics.pairs import row_blocks, same_objects
 from evdist.metrics.relation import pair_forms
 from evdist.partition import CredalPartition
 
-__all__ = ["first_moments", "second_moments"]
-
 #: Rows: empty, {s}, {not s}, Theta. Columns: the forms 1, B, S, C.
 _FORMS = np.array(
     [

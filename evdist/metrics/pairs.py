@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from evdist.partition import CredalPartition
 from evdist.partition.rows import block_rows
 
-__all__ = ["all_pairs", "as_partition", "row_blocks", "same_objects", "sample_pairs", "take_rows"]
-
 
 def as_partition(partition: CredalPartition | NDArray[Any]) -> CredalPartition:
     """A credal partition as it is; (n,) labels as the hard partition they mean.

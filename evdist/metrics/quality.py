@@ -17,8 +17,6 @@ from evdist.metrics.moments import first_moments
 from evdist.metrics.rand import credal_rand_index, unit_interval
 from evdist.partition import CredalPartition
 
-__all__ = ["adjusted_rand_index", "consistency", "nonspecificity"]
-
 
 def adjusted_rand_index(
     a: CredalPartition | NDArray[Any], b: CredalPartition | NDArray[Any]

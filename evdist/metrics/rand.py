@@ -27,8 +27,6 @@ from evdist.metrics.pairs import as_partition, same_objects, sample_pairs
 from evdist.metrics.relation import THETA, pairwise_mass
 from evdist.partition import CredalPartition
 
-__all__ = ["Estimate", "Kind", "credal_rand_index", "estimate_credal_rand_index"]
-
 Kind = Literal["jousselme", "squared-jousselme", "belief", "conflict"]
 
 #: Up to this many objects all pairs are visited.

@@ -26,15 +26,6 @@ from evdist.belief.focal import FocalSets
 from evdist.metrics.pairs import all_pairs, same_objects, take_rows
 from evdist.partition import CredalPartition
 
-__all__ = [
-    "THETA",
-    "Relation",
-    "pairwise_belief",
-    "pairwise_mass",
-    "pairwise_plausibility",
-    "relational_representation",
-]
-
 #: The frame {s, not s} with its power set; C and jaccard of pairwise masses come from here.
 THETA = FocalSets.full(2)
 

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.partition import CredalPartition
 from evdist.partition.calibrate import wrong
 
-__all__ = ["RiskCoverage", "risk_coverage"]
-
 Floats = NDArray[np.float64]
 
 

@@ -35,8 +35,6 @@ from numpy.typing import NDArray
 
 from evdist.mixture.kernel import common_axes
 
-__all__ = ["MODELS", "Spread", "count_parameters", "estimate", "simplest"]
-
 MODELS = ("EII", "VII", "EEI", "VEI", "EVI", "VVI", "EEE", "VEE", "EVE", "VVE", "EEV", "VEV",
           "EVV", "VVV")  # fmt: skip
 

@@ -25,8 +25,6 @@ from evdist.mixture.covariance import Spread, estimate
 from evdist.mixture.kernel import accumulate
 from evdist.mixture.parameters import Parameters, log_factors, whitening
 
-__all__ = ["FLOOR", "EMResult", "fit_em", "fit_em_many", "from_posterior"]
-
 #: Smallest variance of a component along an axis, as a part of the smallest of a coordinate.
 FLOOR = 1e-9
 #: A component with less than this part of the weight has lost its objects.

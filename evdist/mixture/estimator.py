@@ -15,8 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evdist.mixture.select import select_mixture
 
-__all__ = ["GaussianMixture"]
-
 
 @dataclass(eq=False, repr=False)
 class GaussianMixture(DensityMixin, BaseEstimator):

@@ -22,8 +22,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["accumulate", "common_axes", "posteriors"]
-
 #: Rows of a tile: a few coordinates of it fit the first-level cache.
 _TILE = 64
 #: exp of less adds nothing to a sum of one or more: below half of the last bit, and not computed.

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.mixture.covariance import MODELS, Spread, count_parameters
 from evdist.mixture.kernel import posteriors
 
-__all__ = ["Parameters", "log_factors", "whitening"]
-
 
 def whitening(spread: Spread) -> NDArray[np.float64]:
     """U (..., c, d, d) with U_k Sigma_k U_k' = I: rows are axes divided by standard deviations."""

@@ -17,8 +17,6 @@ from evdist.mixture.covariance import MODELS, simplest
 from evdist.mixture.em import EMResult, fit_em, from_posterior
 from evdist.mixture.starts import MOST_ROWS, Starts
 
-__all__ = ["Selection", "bic", "select_mixture"]
-
 _INITS = ("hierarchical", "k-means++")
 
 

@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import KMeans
 
-__all__ = ["MOST_ROWS", "Starts"]
-
 #: Larger data is started from so many of its rows, drawn at random.
 MOST_ROWS = 2000
 #: Groups of Ward's tree at which the VVV tree begins: so many, and so many for each component.

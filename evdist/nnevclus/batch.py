@@ -25,8 +25,6 @@ from evdist.nnevclus.network import FlatWeights, Inputs, Network, one_thread, we
 from evdist.nnevclus.problem import Problem, draw_pairs, make_deltas
 from evdist.nnevclus.training import Schedule
 
-__all__ = ["adaptive_steps", "fit_batch", "lbfgs"]
-
 #: A function of theta that gives its value and gradient.
 Function = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
 #: Called after each iteration with the point and the value there; true stops.

@@ -18,8 +18,6 @@ from evdist.evclus.irqp import Stop
 from evdist.evclus.sites import LocalSite
 from evdist.evclus.solver import Constraints, Settings, fit_evclus
 
-__all__ = ["evclus_centres", "label_centres", "peak_centres"]
-
 #: Centres are looked for among so many objects, drawn at random where there are more.
 SAMPLE = 5000
 
@@ -79,7 +77,7 @@ def evclus_centres(
         pair_neighbours=1, seed=seed,
     )  # fmt: skip
     fit = fit_evclus(some, settings, constraints=Constraints(none, none), site=LocalSite(n_threads))
-    pl = contour(fit.mass.astype(float), FocalSets.simple(n_clusters))
+    pl = contour(np.asarray(fit.mass, dtype=float), FocalSets.simple(n_clusters))
     mine = pl.argmax(axis=1)
     best = [
         int(np.flatnonzero(mine == k)[pl[mine == k, k].argmax()])

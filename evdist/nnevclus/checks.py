@@ -24,8 +24,6 @@ from evdist.estimators.checks import (
 from evdist.estimators.number import clusters_for
 from evdist.nnevclus.problem import source_of
 
-__all__ = ["BATCH", "MINI", "Given", "check_labels", "check_parameters"]
-
 _FAMILIES = ("simple", "pairs", "full")
 
 #: Optimisers of the two ways to train.

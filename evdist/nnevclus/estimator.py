@@ -33,8 +33,6 @@ from evdist.partition import CredalPartition
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address
 
-__all__ = ["NNEVCLUS"]
-
 #: Kept dissimilarities of each object when d0 is chosen.
 TRIAL_PAIRS = 100
 

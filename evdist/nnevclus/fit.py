@@ -32,8 +32,6 @@ from evdist.nnevclus.shards import Shard
 from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["Fit", "training_of"]
-
 #: batch_size="auto" trains on all objects at once up to AT_ONCE of them, else on so many.
 AT_ONCE, OBJECTS = 2000, 200
 

@@ -31,8 +31,6 @@ from sklearn.svm import OneClassSVM
 from evdist.features import DissimilarityPCA
 from evdist.nnevclus.network import ROWS, one_thread
 
-__all__ = ["Gate", "Preparation", "fit_gate"]
-
 #: Objects up to which the exact machine is trained: its time grows with their square.
 EXACT = 5000
 #: Anchors of the approximate machine.

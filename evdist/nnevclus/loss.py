@@ -28,9 +28,6 @@ from torch.autograd.function import once_differentiable
 from evdist.belief import FocalSets
 from evdist.nnevclus.network import Inputs, Network, as_tensor
 
-__all__ = ["KeptPairs", "Loss", "LossTerms", "Supervision", "all_pairs", "kept_pairs"]
-__all__ += ["label_penalty", "link_penalty", "transformed"]
-
 #: delta is 1 - ALPHA at d0, eq. (6).
 LOG_ALPHA = math.log(0.05)
 #: Gathered mass values at once: rows of a block of kept pairs.

@@ -29,9 +29,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["FlatWeights", "Inputs", "Network", "as_tensor", "draw_networks", "gated", "layers"]
-__all__ += ["network_masses", "one_thread", "rebuild_network", "shut_share", "weights_of"]
-
 #: beta0 and beta1 before training: all but open inside the region, all but shut far outside.
 BETA = (-4.0, -2.0)
 #: Gain of the last layer before training: masses start near each other, and fewer starts get stuck.

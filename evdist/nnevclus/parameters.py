@@ -7,8 +7,6 @@ from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
 
-__all__ = ["NNEVCLUSParameters"]
-
 
 class NNEVCLUSParameters(Parameters):
     fit_takes: ClassVar = frozenset({"must_link", "client"})

@@ -25,8 +25,6 @@ from evdist.nnevclus.loss import KeptPairs, LossTerms, transformed
 from evdist.nnevclus.network import as_tensor
 from evdist.nnevclus.shards import Deltas, Products, Shard, deal_rows
 
-__all__ = ["Problem", "SourceDeltas", "draw_pairs", "make_deltas", "source_of"]
-
 
 @dataclass(frozen=True)
 class Problem:

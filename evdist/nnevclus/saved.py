@@ -21,8 +21,6 @@ from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, differences
 from evdist.stores.paths import Url, address, children, join, remove
 
-__all__ = ["Checkpoints", "from_arrays", "saved_problem", "to_arrays"]
-
 KIND, VERSION = "training", 1
 _CURE = "Remove it and start again."
 _NAME = re.compile(r"epoch-(\d{8})\.zarr")

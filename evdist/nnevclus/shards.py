@@ -25,8 +25,6 @@ from torch import Tensor
 from evdist.nnevclus.loss import Loss, transformed
 from evdist.nnevclus.network import Inputs, as_tensor
 
-__all__ = ["Deltas", "Products", "Shard", "ShardOnDevice", "deal_rows"]
-
 #: Objects that the loss of held-out rows, and the last loss, is computed among at a time.
 _EVALUATED = 1000
 

@@ -24,8 +24,6 @@ from evdist.nnevclus.loss import Loss, LossTerms
 from evdist.nnevclus.network import FlatWeights, Network, one_thread, weights_of
 from evdist.nnevclus.shards import Shard, ShardOnDevice
 
-__all__ = ["Schedule", "TrainState", "Trainer", "TrainingTask"]
-
 #: RMSprop's memory, as in the paper's experiments.
 RHO, EPS = 0.9, 1e-8
 

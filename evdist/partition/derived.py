@@ -18,6 +18,7 @@ from evdist.partition import decisions, views
 from evdist.partition.calibrate import Calibration, known_rows, match, pick_level
 from evdist.partition.explain import Explanation, explain
 from evdist.partition.rows import gather_rows, map_rows, select_rows
+from evdist.partition.sparse import SparseMasses
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
 from evdist.partition.validate import check_rows
 
@@ -89,6 +90,8 @@ class DerivedViews:
         with -1 for outliers write ``np.where(p.outliers(), -1, p.labels())``. (n,) int.
         """
         _one_of(rule, views.LABEL_RULES)
+        if isinstance(self.mass, SparseMasses):
+            return self.mass.labels()
         return self._view(views.labels, None, np.int64, rule=rule)
 
     def lower(self, rule: ApproximationRule = "mass") -> Any:
@@ -118,6 +121,8 @@ class DerivedViews:
 
     def outliers(self) -> Any:
         """Objects whose largest mass is on the empty set, ties included; (n,) bool."""
+        if isinstance(self.mass, SparseMasses):
+            return self.mass.outliers()
         return self._view(views.outliers, None, bool)
 
     def decide(self, level: float | None = None) -> decisions.Decisions:

@@ -27,8 +27,6 @@ from evdist.selection.criteria import (
     score_of,
 )
 
-__all__ = ["Candidate", "Selection", "choose", "parameters_of", "select", "verdict"]
-
 #: Numbers that criteria of fits compare where none are given.
 NUMBERS = range(2, 11)
 

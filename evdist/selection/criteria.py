@@ -29,8 +29,6 @@ from evdist.data.sources import MatrixSource, is_pair_list, make_source
 from evdist.estimators.number import find_modes
 from evdist.kernels.distances import METRICS
 
-__all__ = ["CRITERIA", "best_of", "criterion_for", "curve_of", "needs_fits", "score_of"]
-
 #: Criterion -> its name in tables and figures, and which value is best: the least, the greatest, or
 #: one that a rule of its own chooses.
 CRITERIA = {

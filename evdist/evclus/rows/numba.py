@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from evdist.data.sources import Source
 from evdist.engine.loop import Solution
+from evdist.evclus.groups import START
 from evdist.evclus.irqp import LocalExecutor, Stop, minimise
 from evdist.evclus.landmarks import Placing
 from evdist.evclus.problem import MemoryPairs, Problem, conflict_projection
+from evdist.evclus.rows.sparse import SparseKernel, assign_sparse
 from evdist.evclus.rows.sweep import (
     Block,
+    Links,
     assign_rows,
     block_objective,
     project_rows,
@@ -24,6 +27,7 @@ from evdist.evclus.rows.sweep import (
 )
 from evdist.evclus.sampling import Layout, row_block, run_blocks, sample_pairs
 from evdist.kernels.graph import PairGraph
+from evdist.kernels.sparse_rows import WORDS, labelled
 from evdist.kernels.vector import aligned_zeros
 
 __all__ = ["NumbaRows", "NumbaState"]
@@ -77,6 +81,8 @@ class NumbaRows:
 
     def assign(self, placing: Placing) -> NDArray[np.float32]:
         landmarks = placing.landmarks
+        if landmarks.sparse:
+            return self._assign_sparse(placing)
         L, f = landmarks.mass.shape
         P = conflict_projection(landmarks.focal_sets)
         table = aligned_zeros(L, P.shape[2])
@@ -89,6 +95,24 @@ class NumbaRows:
             D = placing.distances(lo, hi, chosen)
             degree = np.full(hi - lo, chosen.shape[1])
             assign_rows(mass, table, row_block(lo, chosen, degree, D, landmarks.d0), lo, hi)
+
+        run_blocks(fill, range(0, placing.n, _BLOCK), self.n_threads)
+        if len(placing.known):
+            mass[placing.known] = landmarks.mass
+        return mass
+
+    def _assign_sparse(self, placing: Placing) -> NDArray[np.float32]:
+        landmarks = placing.landmarks
+        mass = np.empty((placing.n, WORDS), np.float32)
+
+        def fill(lo: int) -> None:
+            hi = min(lo + _BLOCK, placing.n)
+            chosen = placing.chosen(lo, hi)
+            D = placing.distances(lo, hi, chosen)
+            degree = np.full(hi - lo, chosen.shape[1])
+            block = row_block(lo, chosen, degree, D, landmarks.d0)
+            start = labelled(placing.nearest_label(lo, hi), START)
+            mass[lo:hi] = assign_sparse(landmarks.mass, start, block)
 
         run_blocks(fill, range(0, placing.n, _BLOCK), self.n_threads)
         if len(placing.known):
@@ -110,6 +134,35 @@ class NumbaRows:
         return mass
 
 
+class DenseKernel:
+    """Masses (n, f), their projections, and their updates."""
+
+    def __init__(self, problem: Problem, mass: NDArray):
+        self._problem = problem
+        self.mass = np.array(mass, dtype=np.float32, order="C")
+        P = problem.projection
+        self.table = aligned_zeros(P.shape[0] * problem.n, P.shape[2])
+        project_rows(self.mass, P, self.table, 0, problem.n)
+
+    def update(
+        self, block: Block, rows: NDArray[np.int64], change: NDArray, skip_below: float
+    ) -> None:
+        p = self._problem
+        update_rows(
+            self.mass, self.table, p.projection, block, p.weight, p.all_links, rows, change,
+            skip_below,
+        )  # fmt: skip
+
+    def losses(self, block: Block, lo: int, hi: int) -> tuple[float, float]:
+        p = self._problem
+        return block_objective(self.mass, self.table, block, p.weight, p.all_links, lo, hi)
+
+    def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
+        self.mass[rows] = mass
+        rows = np.require(rows, requirements="W")
+        project_some(self.mass, self._problem.projection, self.table, rows)
+
+
 class NumbaState:
     """All n mass functions and their projections, and the pairs of some pieces: a `RowState`.
 
@@ -128,15 +181,9 @@ class NumbaState:
     ):
         # Arrays that came over the network are read-only, which numba compiles for anew.
         weight = np.require(problem.weight, requirements="W")
-        links = problem.all_links
-        links = links._replace(
-            **{k: np.require(getattr(links, k), requirements="W") for k in _LINK_ARRAYS}
-        )
-        self.problem = replace(problem, weight=weight, links=links)
-        self.mass = np.array(mass, dtype=np.float32, order="C")
-        P = problem.projection
-        self.table = aligned_zeros(P.shape[0] * problem.n, P.shape[2])
-        project_rows(self.mass, P, self.table, 0, problem.n)
+        self.problem = replace(problem, weight=weight, links=_writeable(problem))
+        kernel = SparseKernel(mass, weight) if problem.sparse else DenseKernel(self.problem, mass)
+        self._kernel: SparseKernel | DenseKernel = kernel
         self._n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         plan = problem.plan
@@ -164,6 +211,11 @@ class NumbaState:
             return np.concatenate(steps)
         return None
 
+    @property
+    def mass(self) -> NDArray[np.float32]:
+        """In positions; encoded where the problem is sparse."""
+        return self._kernel.mass
+
     def update(self, steps: Sequence[int], skip_below: float) -> None:
         if self._sweep is not None and len(steps) == len(self._work):
             self._update_rows(0, self._sweep, skip_below)
@@ -179,11 +231,7 @@ class NumbaState:
                     job.result()
 
     def _update_rows(self, run: int, rows: NDArray[np.int64], skip_below: float) -> None:
-        p = self.problem
-        update_rows(
-            self.mass, self.table, p.projection, self._blocks[run], p.weight, p.all_links, rows,
-            self._change[run], skip_below,
-        )  # fmt: skip
+        self._kernel.update(self._blocks[run], rows, self._change[run], skip_below)
 
     def moved(self, step: int) -> tuple[NDArray[np.uint32], NDArray[np.float32], int]:
         work = self._work[step]
@@ -193,9 +241,7 @@ class NumbaState:
         return those.astype(np.uint32), self.mass[those], sum(len(rows) for _, rows in work)
 
     def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
-        self.mass[rows] = mass
-        rows = np.require(rows, requirements="W")
-        project_some(self.mass, self.problem.projection, self.table, rows)
+        self._kernel.patch(rows, mass)
 
     def changes(self) -> dict[int, float]:
         return {
@@ -204,11 +250,9 @@ class NumbaState:
         }
 
     def losses(self) -> dict[int, tuple[float, float]]:
-        p = self.problem
-
         def of(piece: tuple[int, int, Block, int, int]) -> tuple[int, tuple[float, float]]:
             q, _, block, lo, hi = piece
-            return q, block_objective(self.mass, self.table, block, p.weight, p.all_links, lo, hi)
+            return q, self._kernel.losses(block, lo, hi)
 
         return dict(self._pool.map(of, self._own()) if self._pool else map(of, self._own()))
 
@@ -228,6 +272,16 @@ class NumbaState:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
+
+
+def _writeable(problem: Problem) -> Links | None:
+    """The links of a problem, none of which sparse rows have."""
+    if problem.sparse:
+        return None
+    links = problem.all_links
+    return links._replace(
+        **{k: np.require(getattr(links, k), requirements="W") for k in _LINK_ARRAYS}
+    )
 
 
 def _runs(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:

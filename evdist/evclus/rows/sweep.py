@@ -182,7 +182,7 @@ def project_some(M, P, table, rows):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gram_rows(A, k, w, chosen, a, count, S):
+def gram_rows(A, k, w, chosen, a, count, S):
     """Rows `chosen[a:count]` of Sigma = A' W A."""
     width = A.shape[1]
     while a < count:
@@ -211,13 +211,13 @@ def _gram_rows(A, k, w, chosen, a, count, S):
 def _solve_row(A, k, w, f, m, S, g, work, L, d):
     """Move `m` to the minimiser of its row program; rows of Sigma are made as they are needed."""
     size = support(m, f, work)
-    _gram_rows(A, k, w, work, 0, size, S)
+    gram_rows(A, k, w, work, 0, size, S)
     for _ in range(MAX_ROUNDS + f):
         size, enter = minimise_on_working_set(S, g, m, f, size, _TOL, _NOISE, work, L, d)
         if enter < 0:
             break
         work[size] = enter
-        _gram_rows(A, k, w, work, size, size + 1, S)
+        gram_rows(A, k, w, work, size, size + 1, S)
         size += 1
     quantise(m, f)
 
@@ -335,7 +335,7 @@ def assign_rows(M, table, block, lo, hi):
                 best = j
         m[best] = 1.0
         work[0] = best
-        _gram_rows(A, k, w, work, 0, 1, S)
+        gram_rows(A, k, w, work, 0, 1, S)
         for j in range(f):
             g[j] += S[best, j]
         _solve_row(A, k, w, f, m, S, g, work, L, d)

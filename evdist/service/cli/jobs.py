@@ -13,6 +13,7 @@ from evdist.service.cli.options import (
     Algorithm,
     ApiUrl,
     ConfigFile,
+    Deployment,
     Json,
     Out,
     Parameters,
@@ -246,13 +247,14 @@ def submit(
     seed: Seed = None,
     storage: Storage = None,
     api_url: ApiUrl = None,
+    deployment: Deployment = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for it, with a bar.")] = False,
     json: Json = False,
 ) -> None:
     """Upload data and start a job in the background, or on a Prefect server."""
     with errors(json):
         given = {**parsed(set_), **_given(n_clusters=_number(clusters), random_state=seed)}
-        job = Client(storage, api_url).submit(
+        job = Client(storage, api_url, deployment=deployment).submit(
             data, algorithm, scale=scale, columns=column, drop=drop or (), label=label,
             weight=weight, bar=not json, **given,
         )  # fmt: skip

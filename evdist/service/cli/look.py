@@ -16,9 +16,9 @@ from evdist.registry import ALGORITHMS
 from evdist.report import write_report
 from evdist.service.cli.options import ApiUrl, Json, Storage
 from evdist.service.cli.out import Exit, errors, facts, say, show, table
-from evdist.service.jobs import JobError, JobFolder, JobResult
+from evdist.service.jobs import JobError, JobFolder, JobResult, JobState
 from evdist.service.jobs.doctor import Check, examine
-from evdist.stores.encoding import StoreError, StoreNotFoundError
+from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
 from evdist.stores.paths import address, exists, join, read_bytes, replace_bytes
 
 Place = Annotated[str, typer.Argument(help="A job folder, a model, or a store (.zarr, .npz).")]
@@ -77,6 +77,8 @@ def _job(folder: JobFolder) -> dict[str, Any]:
     }
     if folder.error:
         known["error"] = folder.error
+    if folder.state is JobState.DONE:
+        known["masses"] = f"whole, {_masses(folder.path('masses.zarr'))['objects']} objects"
     if folder.has("metrics.json"):
         metrics = JobResult(folder).metrics
         known |= {k: v for k, v in metrics.items() if isinstance(v, int | float) and k != "job"}
@@ -85,7 +87,8 @@ def _job(folder: JobFolder) -> dict[str, Any]:
 
 def _masses(url: str) -> dict[str, Any]:
     partition = CredalPartition.load(url)
-    summary = partition.summary()
+    with reading(url, "Run the job again in a new folder."):
+        summary = partition.summary()  # of every chunk
     return {
         "what": "credal partition",
         "objects": f"{partition.n_objects:,}",

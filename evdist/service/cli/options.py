@@ -40,6 +40,14 @@ ApiUrl = Annotated[
         help="Of a Prefect server; without one, jobs run in the background of this machine.",
     ),
 ]
+Deployment = Annotated[
+    str | None,
+    typer.Option(
+        envvar="EVDIST_DEPLOYMENT",
+        help="FLOW/DEPLOYMENT of the Prefect server that runs the job; cluster/evdist by default, "
+        "cluster/evdist-k8s on Kubernetes.",
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(

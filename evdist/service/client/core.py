@@ -25,9 +25,15 @@ from evdist.service.client.background import Background
 from evdist.service.client.job import Backend, Job
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobError, JobFolder, JobState
-from evdist.service.jobs.keeping import Collected, check_quota, collect, delete
-from evdist.stores.encoding import StoreError
-from evdist.stores.paths import Url, address, children, join
+from evdist.service.jobs.keeping import (
+    Collected,
+    check_bucket,
+    check_quota,
+    collect,
+    delete,
+    folders,
+)
+from evdist.stores.paths import Url, address, join
 
 __all__ = ["Client"]
 
@@ -44,8 +50,9 @@ class Client:
         Of a Prefect server, e.g. "http://host:4200/api"; EVDIST_API_URL otherwise. Without one,
         jobs run embedded: in the background of this machine, by the same code, in the same
         folders.
-    deployment : str
-        FLOW/DEPLOYMENT that runs the jobs.
+    deployment : str, default=None
+        FLOW/DEPLOYMENT that runs the jobs; EVDIST_DEPLOYMENT, or "cluster/evdist". On Kubernetes
+        it is "cluster/evdist-k8s".
 
     Examples
     --------
@@ -60,17 +67,17 @@ class Client:
         storage: Url | None = None,
         api_url: str | None = None,
         *,
-        deployment: str = "cluster/evdist",
+        deployment: str | None = None,
     ):
         home = os.environ.get("EVDIST_STORAGE") or str(Path.home() / ".evdist")
         self.storage = address(storage if storage is not None else home)
         self.api_url = api_url or os.environ.get("EVDIST_API_URL") or None
-        self.deployment = deployment
+        self.deployment = deployment or os.environ.get("EVDIST_DEPLOYMENT") or "cluster/evdist"
         self._backend: Backend = Background()
         if self.api_url is not None:
             # Imports Prefect, which takes two seconds and which an embedded client does not need.
             remote = load("evdist.service.client.deployment:Deployment")
-            self._backend = remote(self.api_url, deployment)
+            self._backend = remote(self.api_url, self.deployment)
 
     # ------------------------------------------------------------------ submitting
     def submit(
@@ -83,6 +90,7 @@ class Client:
         drop: Sequence[str] = (),
         label: str | None = None,
         weight: str | None = None,
+        delimiter: str | None = None,
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
         cluster: dict[str, Any] | None = None,
@@ -97,7 +105,7 @@ class Client:
         ----------
         X : array, data frame, Dask or zarr array, path or URL of a file, or a Dataset
         algorithm : str
-        scale, columns, drop, label, weight
+        scale, columns, drop, label, weight, delimiter
             See `evdist.service.config.Data`.
         must_link, cannot_link : (p, 2) arrays of object numbers
         cluster : dict, optional
@@ -125,6 +133,7 @@ class Client:
             "label": label,
             "weight": weight,
             "drop": tuple(drop),
+            "delimiter": delimiter,
         }
         with self._backend.preparing():
             # Mistakes are told before anything is sent.
@@ -170,6 +179,7 @@ class Client:
         label: str | None = None,
         weight: str | None = None,
         drop: tuple[str, ...] = (),
+        delimiter: str | None = None,
         bar: bool = False,
     ) -> Dataset:
         """Put data into the storage, piece by piece, under the fingerprint of their content.
@@ -180,7 +190,7 @@ class Client:
             return X
         if isinstance(X, str | Path) and is_dataset(X):
             return Dataset.open(X)
-        table = Table(X, columns, label, weight, drop)
+        table = Table(X, columns, label, weight, drop, delimiter)
         show = ProgressBar() if bar else None
         try:
             contents = read_contents(table)
@@ -204,14 +214,9 @@ class Client:
         return Job(JobFolder.open(url).url, self._backend)
 
     def jobs(self) -> list[Job]:
-        """All jobs of the storage, the newest first."""
-        found = []
-        for name in children(join(self.storage, "jobs")):
-            try:
-                folder = JobFolder.open(join(self.storage, f"jobs/{name}"))
-            except (StoreError, NotADirectoryError):
-                continue  # something else, or half written
-            found.append((folder.created, folder.url))
+        """All jobs of the storage, the newest first; a JobError when its bucket is not there."""
+        check_bucket(self.storage)
+        found = [(folder.created, folder.url) for folder in folders(self.storage)]
         return [Job(url, self._backend) for _, url in sorted(found, reverse=True)]
 
     # ------------------------------------------------------------------ housekeeping

@@ -35,6 +35,8 @@ LOST_SECONDS = 60.0
 #: With news seen no longer ago than this it runs: the server need not be asked several times a
 #: second.
 FRESH_SECONDS = 6.0
+#: Links that are sent as parameters; more stay in the job folder.
+_MOST_LINKS = 2000
 _LOG_LINES = 200  # the server gives no more at once
 
 
@@ -84,7 +86,7 @@ class Deployment:
                 client.create_flow_run_from_deployment(
                     deployment.id,
                     name=f"{folder.id}-{len(runs) + 1}",
-                    parameters={"config": config.model_dump(mode="json", exclude_none=True)},
+                    parameters=_parameters(config),
                     idempotency_key=f"{folder.id}-{after}",
                     tags=[_tag(folder), *config.tags],
                 )
@@ -150,6 +152,18 @@ class Deployment:
             flow_run_filter=FlowRunFilter(tags=FlowRunFilterTags(all_=[_tag(folder)])),
             sort=FlowRunSort.EXPECTED_START_TIME_DESC,
         )
+
+
+def _parameters(config: JobConfig) -> dict[str, Any]:
+    """The configuration; without the links where they are many, which the manifest has.
+
+    Prefect takes half a megabyte.
+    """
+    values = config.model_dump(mode="json", exclude_none=True)
+    if len(config.links.must) + len(config.links.cannot) <= _MOST_LINKS:
+        return {"config": values}
+    values["links"] = {name: v for name, v in values["links"].items() if name == "url"}
+    return {"config": values, "links_in_manifest": True}
 
 
 class _Connected:

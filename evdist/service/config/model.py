@@ -18,6 +18,7 @@ from evdist.estimators.parameters import Parameters, Seed
 from evdist.service.config.algorithms import algorithm, checked
 from evdist.service.config.errors import ConfigError, sentences
 from evdist.service.config.plain import plain
+from evdist.service.config.secrets import refuse_secret
 from evdist.stores.fingerprints import fingerprint
 
 __all__ = ["Cluster", "Data", "JobConfig", "Links"]
@@ -41,6 +42,11 @@ class Links(_Part):
         description="a CSV or Parquet table with columns i, j, link ('must' or 'cannot')",
     )
 
+    @model_validator(mode="after")
+    def _no_secret(self) -> Self:
+        refuse_secret(self.url, "links.url")
+        return self
+
 
 class Data(_Part):
     """Where the objects are, and how they are read."""
@@ -56,9 +62,17 @@ class Data(_Part):
     weight: Text | None = Field(
         default=None, description="column of positive weights of the objects"
     )
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
+        default=None, description="between the values of a CSV file; found out by default"
+    )
     scale: Literal["standard", "robust"] | None = Field(
         default=None, description="divide each column by its spread after taking away its centre"
     )
+
+    @model_validator(mode="after")
+    def _no_secret(self) -> Self:
+        refuse_secret(self.url, "data.url")
+        return self
 
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
@@ -160,6 +174,8 @@ class JobConfig(_Part):
 
     @model_validator(mode="after")
     def _task_has_what_it_needs(self) -> Self:
+        for name, url in (("folder", self.folder), ("model", self.model), ("start", self.start)):
+            refuse_secret(url, name)
         needs, knows = _TASKS[self.task]
         for key in needs:
             if getattr(self, key) is None:

@@ -16,13 +16,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from evdist.data.dataset import Dataset
+from evdist.data.scale import Scale
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition, Summary
 from evdist.registry import ALGORITHMS, Algorithm, load
 from evdist.service.config import JobConfig
 from evdist.service.jobs.folder import JobFolder, Stage
 from evdist.service.jobs.models import model_level
-from evdist.service.jobs.scale import Scale
 from evdist.service.jobs.watch import Watch, logger
 from evdist.stores.fingerprints import fingerprint
 

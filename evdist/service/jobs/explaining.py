@@ -7,13 +7,11 @@ from dataclasses import replace
 import pandas as pd
 
 from evdist.data.dataset import Dataset
+from evdist.data.scale import Scale
 from evdist.partition import CredalPartition
 from evdist.partition.explain import Explanation
 from evdist.registry import ALGORITHMS
 from evdist.service.jobs.folder import JobFolder
-from evdist.service.jobs.scale import Scale
-
-__all__ = ["explain"]
 
 
 def explain(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from evdist.service.config import ConfigError, JobConfig
 from evdist.service.jobs.folder import JobFolder, JobState
-from evdist.stores.encoding import StoreError
+from evdist.stores.encoding import StoreError, StoreNotFoundError
 from evdist.stores.lease import Lease
 from evdist.stores.paths import (
     address,
@@ -27,7 +27,16 @@ from evdist.stores.paths import (
     size,
 )
 
-__all__ = ["Collected", "check_quota", "collect", "delete", "folders", "total", "used_by"]
+__all__ = [
+    "Collected",
+    "check_bucket",
+    "check_quota",
+    "collect",
+    "delete",
+    "folders",
+    "total",
+    "used_by",
+]
 
 #: Seconds for which data that no job names are kept: a client may be about to submit one.
 GRACE = 24 * 3600.0
@@ -42,6 +51,16 @@ def folders(storage: str) -> Iterator[JobFolder]:
             yield JobFolder.open(join(storage, f"jobs/{name}"))
         except (StoreError, NotADirectoryError):
             continue
+
+
+def check_bucket(storage: str) -> None:
+    """Refuse a storage whose bucket is not there: it is misspelt, or belongs to another server."""
+    if "://" not in storage:
+        return
+    scheme, _, rest = storage.partition("://")
+    bucket = f"{scheme}://{rest.split('/')[0]}"
+    if scheme not in ("file", "memory") and not exists(bucket):
+        raise StoreNotFoundError(f"There is no bucket {bucket}. Is the name right, and the server?")
 
 
 def delete(folder: JobFolder, *, storage: str | None = None) -> int:

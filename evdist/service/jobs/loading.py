@@ -62,7 +62,9 @@ def load(job: Job) -> dict[str, Any]:
         logger.warning("%s is gone; the copy in the job folder is used", wanted.url)
     else:
         columns = None if wanted.columns is None else tuple(wanted.columns)
-        table = Table(wanted.url, columns, wanted.label, wanted.weight, tuple(wanted.drop))
+        table = Table(
+            wanted.url, columns, wanted.label, wanted.weight, tuple(wanted.drop), wanted.delimiter
+        )
         contents = read_contents(table, lambda n: job.tell("read", n))
         _refuse_changed(job, contents)
         data = write_dataset(table, own, contents, lambda n: job.tell("load", n, contents.n))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from evdist.data.scale import Scale
 from evdist.registry import ALGORITHMS
 from evdist.service.jobs.folder import JobFolder
-from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
 from evdist.stores.paths import address, exists, join, read_bytes
-
-__all__ = ["load_model", "model_level"]
 
 
 def load_model(url: str) -> tuple[Any, Scale | None]:

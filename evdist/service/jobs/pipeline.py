@@ -26,7 +26,7 @@ from evdist.service.jobs.models import load_model
 from evdist.service.jobs.tasks import TASKS
 from evdist.service.jobs.watch import JobCancelled, Watch, logger, watched
 from evdist.service.monitor.events import Publisher
-from evdist.stores.encoding import StoreError
+from evdist.stores.encoding import StoreError, reading
 from evdist.stores.paths import read_bytes
 from evdist.stores.transient import is_transient
 
@@ -64,7 +64,13 @@ class JobResult:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        return json.loads(read_bytes(self.folder.path("metrics.json")) or b"{}")
+        """What metrics.json says; a StoreError when it is lost or damaged."""
+        path = self.folder.path("metrics.json")
+        content, cure = read_bytes(path), "Run the job again: it is made anew."
+        if content is None:
+            raise StoreError(f"{path} is lost. {cure}")
+        with reading(path, cure):
+            return dict(json.loads(content))
 
     @property
     def report(self) -> str:

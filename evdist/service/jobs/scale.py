@@ -10,8 +10,6 @@ from evdist.data.dataset import Dataset
 from evdist.data.scale import SAMPLE, Scale
 from evdist.service.jobs.check import Finding
 
-__all__ = ["Scale", "fit_scale"]
-
 
 def fit_scale(
     kind: Literal["standard", "robust"] | None, data: Dataset, found: Finding

@@ -15,8 +15,6 @@ from evdist.service.jobs.folder import JobFolder, JobState
 from evdist.service.jobs.models import load_model
 from evdist.stores.paths import replace_bytes
 
-__all__ = ["select"]
-
 
 def select(job: Job) -> dict[str, Any]:
     """The criterion of the data, or of a job for each number; the best one's model is kept."""

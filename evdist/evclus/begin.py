@@ -1,0 +1,148 @@
+"""How a fit begins: d0, the first masses, and the graph of kept pairs.
+
+With few clusters these three know nothing of each other: d0 is searched on a sample, landmarks are
+solved and all objects placed against them, partners are uniform. With many clusters all follow from
+one preliminary partition (`evdist.evclus.groups`); docs/decisions/many-clusters.md says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.data.sources import Source
+from evdist.engine.progress import Progress
+from evdist.evclus.groups import SPARSE_FROM, START, Groups, find_groups, near_share, resolution
+from evdist.evclus.landmarks import Landmarks
+from evdist.evclus.rows.protocol import Masses, Starter
+from evdist.evclus.sampling import Layout, draw_layout, near_layout, random_dissimilarities
+from evdist.evclus.start import (
+    LANDMARKS_PER_CLUSTER,
+    MIN_LANDMARKS,
+    Settings,
+    find_d0,
+    first_masses,
+    given_d0,
+    positive_quantile,
+    some_objects,
+)
+from evdist.kernels.sparse_rows import labelled
+
+__all__ = ["Beginning", "begin", "begins_with_groups", "has_sparse_rows", "layout_of"]
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Masses by object to start from, landmarks for new objects, and the pairs to keep."""
+
+    d0: float
+    d0_curve: list[tuple[float, float]]
+    starts: list[Masses]
+    landmarks: Landmarks
+    layout: Layout
+    sparse: bool = False
+
+
+def begins_with_groups(source: Source, family: FocalSets, settings: Settings) -> bool:
+    """Whether clusters are so many that uniform partners cannot tell the own one.
+
+    Where most pairs are kept anyway, or the user gave masses, there is nothing to choose.
+    """
+    c, k = settings.n_clusters, settings.k
+    return (
+        settings.groups
+        and isinstance(settings.init, str)
+        and settings.init == "landmarks"
+        and near_share(k, c) > 0
+        and bool((family.singletons >= 0).all())
+        and source.n >= 4 * (k + 1)
+    )
+
+
+def begin(
+    source: Source,
+    family: FocalSets,
+    settings: Settings,
+    starter: Starter,
+    n_threads: int,
+    tell: Callable[[Progress], object],
+    *,
+    linked: bool,
+) -> Beginning:
+    """All that comes before the first sweep but the dissimilarities of the pairs."""
+    if begins_with_groups(source, family, settings):
+        tell(Progress("group objects", 0, 0))
+        return _from_groups(source, family, settings, n_threads, linked)
+    # A permutation of many objects takes as long as the start on a device.
+    with ThreadPoolExecutor(1) as beside:
+        drawn = beside.submit(draw_layout, source.n, settings.k, settings.seed)
+        # What takes a while before the first sweep is told, so that a user sees it work.
+        tell(Progress("choose d0", 0, 0))
+        d0, curve = find_d0(
+            source, settings.d0, settings.n_clusters,
+            k=settings.k, seed=settings.seed, rows=starter,
+        )  # fmt: skip
+        tell(Progress("first masses", 0, 0))
+        starts, landmarks = first_masses(source, family, d0, settings, starter)
+        return Beginning(d0, curve, starts, landmarks, drawn.result())
+
+
+def layout_of(source: Source, family: FocalSets, settings: Settings, n_threads: int) -> Layout:
+    """The graph that :func:`begin` would give, without the rest."""
+    if not begins_with_groups(source, family, settings):
+        return draw_layout(source.n, settings.k, settings.seed)
+    groups = find_groups(source, settings.n_clusters, settings.seed, n_threads)
+    return _near(groups, settings)
+
+
+def has_sparse_rows(family: FocalSets, settings: Settings) -> bool:
+    """Whether rows are lists of clusters: many clusters, and no sets but single ones and Omega.
+
+    A fit with links, or with pairs of neighbouring clusters to come, keeps dense rows.
+    """
+    c = settings.n_clusters
+    few = c < SPARSE_FROM or settings.focal_sets == "select"
+    return not few and family == FocalSets.simple(c)
+
+
+def _near(groups: Groups, settings: Settings) -> Layout:
+    share = near_share(settings.k, settings.n_clusters)
+    return near_layout(groups.labels, settings.k, share, settings.seed)
+
+
+def _from_groups(
+    source: Source, family: FocalSets, settings: Settings, n_threads: int, linked: bool
+) -> Beginning:
+    groups = find_groups(source, settings.n_clusters, settings.seed, n_threads)
+    d0 = _d0_of(source, groups, settings)
+    sparse = has_sparse_rows(family, settings) and not linked
+    masses = labelled(groups.labels, START) if sparse else _labelled(groups.labels, family)
+    count = max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters)
+    objects = np.union1d(some_objects(source.n, count, settings.seed), groups.middle)
+    objects = objects.astype(np.uint32)
+    landmarks = Landmarks(source.subset(objects), objects, masses[objects], family, d0)
+    return Beginning(d0, [], [masses], landmarks, _near(groups, settings), sparse)
+
+
+def _d0_of(source: Source, groups: Groups, settings: Settings) -> float:
+    if settings.d0 == "auto":
+        d0 = resolution(source, groups, settings.seed)
+        if d0 > 0:
+            return d0
+        return positive_quantile(random_dissimilarities(source, settings.seed), 0.5)
+    if isinstance(settings.d0, str):
+        return given_d0(settings.d0, random_dissimilarities(source, settings.seed))
+    return float(settings.d0)
+
+
+def _labelled(labels: NDArray, family: FocalSets) -> NDArray[np.float32]:
+    """Masses (n, f): START on the own group, the rest on the largest set."""
+    mass = np.zeros((len(labels), len(family)), np.float32)
+    mass[:, int(family.cardinality.argmax())] = 1.0 - START
+    mass[np.arange(len(labels)), family.singletons[labels]] += START
+    return mass

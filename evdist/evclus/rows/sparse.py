@@ -1,0 +1,56 @@
+"""Sparse rows on the threads of this process: what `NumbaState` does to lists of clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.evclus.rows.sparse_sweep import put_on_grid, sparse_objective, update_sparse
+from evdist.evclus.rows.sweep import Block
+from evdist.kernels.sparse_rows import WORDS, ids_of
+from evdist.kernels.vector import aligned_zeros
+
+__all__ = ["SparseKernel", "assign_sparse"]
+
+
+class SparseKernel:
+    """Encoded rows (n, WORDS) and their updates."""
+
+    def __init__(self, mass: NDArray[np.float32], weight: NDArray[np.float32]):
+        self.mass = aligned_zeros(len(mass), WORDS)
+        self.mass[:] = mass
+        self._ids = ids_of(self.mass)
+        self._weight = weight
+        put_on_grid(self.mass, self._ids, 0, len(mass))
+
+    def update(
+        self, block: Block, rows: NDArray[np.int64], change: NDArray, skip_below: float
+    ) -> None:
+        # Between full sweeps a row moves among the clusters that it names; the next full sweep
+        # looks at all others, and no fit ends without one.
+        look = skip_below == 0.0
+        update_sparse(self.mass, self._ids, block, self._weight, rows, change, skip_below, look)
+
+    def losses(self, block: Block, lo: int, hi: int) -> tuple[float, float]:
+        return sparse_objective(self.mass, self._ids, block, self._weight, lo, hi), 0.0
+
+    def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
+        self.mass[rows] = mass
+
+
+def assign_sparse(
+    landmarks: NDArray[np.float32], start: NDArray[np.float32], block: Block
+) -> NDArray[np.float32]:
+    """Rows that minimise their own programs against fixed landmarks, both encoded.
+
+    `block` has the rows' pairs, whose partners are numbers of landmarks.
+    """
+    L, rows = len(landmarks), len(start)
+    T = aligned_zeros(L + rows, WORDS)
+    T[:L], T[L:] = landmarks, start
+    ids = ids_of(T)
+    put_on_grid(T, ids, 0, L + rows)
+    mine = np.arange(L, L + rows)
+    none = np.zeros(0, np.float32)
+    update_sparse(T, ids, block._replace(row0=L), none, mine, np.zeros(rows), 0.0, True)
+    return T[L:]

@@ -1,0 +1,239 @@
+"""Many clusters: rows as lists of clusters, near partners, a preliminary partition.
+
+Laws: sparse and dense rows have the same minimiser; the objective never rises; the same bits for
+threads, workers and chunks. And what users see: accuracy, prediction, a model on disk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from evdist import EVCLUS, CredalPartition
+from evdist.belief import FocalSets
+from evdist.data.sources import AttributeSource
+from evdist.evclus.groups import SPARSE_FROM, find_groups, near_share
+from evdist.evclus.problem import MemoryPairs, Plan, Problem
+from evdist.evclus.rows.numba import NumbaRows
+from evdist.evclus.rows.sparse import SparseKernel
+from evdist.evclus.rows.sparse_sweep import sparse_objective, update_sparse
+from evdist.evclus.rows.sweep import block_objective, project_rows, quantise, update_rows
+from evdist.evclus.sampling import near_layout
+from evdist.kernels.graph import PairGraph, draw_graph
+from evdist.kernels.sparse_rows import SLOTS, decode, encode, full_rows, ids_of, labelled
+from evdist.kernels.vector import aligned_zeros
+from evdist.partition.sparse import SparseMasses
+
+
+def gaussians(c: int, n: int, seed: int = 0, d: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(c, size=n)
+    return (3 * rng.normal(size=(c, d)))[y] + rng.normal(size=(n, d)), y
+
+
+def on_grid(mass: np.ndarray) -> np.ndarray:
+    out = mass.astype(float)
+    for row in out:
+        quantise(row, len(row))
+    return out.astype(np.float32)
+
+
+def random_problem(c: int, n: int, k: int, seed: int) -> tuple[Problem, Problem, np.ndarray]:
+    """The same random pairs for dense and for sparse rows, and a start."""
+    rng = np.random.default_rng(seed)
+    graph = draw_graph(n, k, rng)
+    partner, degree = graph.partners(0, n)
+    # Dissimilarities of labels, disturbed, the same for both rows of a pair.
+    label = rng.integers(c, size=n)
+    noise = rng.random((n, n)) * 0.3
+    apart = np.abs((label[:, None] != label) * 1.0 - noise - noise.T).clip(0, 1)
+    delta = apart[np.arange(n)[:, None], partner].astype(np.float32)
+    first = np.arange(n, dtype=np.int64) * partner.shape[1]
+    pairs = MemoryPairs(first, degree, partner.ravel(), delta.ravel())
+    sets, plan = FocalSets.simple(c), Plan.of(graph.bounds)
+    mass = rng.dirichlet(np.full(c + 2, 0.1), n)
+    mass[np.arange(n), 1 + label] += 0.5
+    start = on_grid(mass / mass.sum(axis=1, keepdims=True))
+    return Problem(sets, pairs, plan), Problem(sets, pairs, plan, sparse=True), start
+
+
+# ---------------------------------------------------------------------- rows
+@settings(max_examples=40, deadline=None)
+@given(c=st.integers(2, 18), n=st.integers(30, 90), seed=st.integers(0, 10**6))
+def test_sparse_and_dense_rows_have_the_same_minimiser(c: int, n: int, seed: int) -> None:
+    """From the same masses the update of one row brings the same change of the objective."""
+    dense, _, start = random_problem(c, n, 12, seed)
+    block, none = dense.pairs.block(0, n), np.zeros(0, np.float32)
+    P = dense.projection
+    table = aligned_zeros(n, P.shape[2])
+    project_rows(start, P, table, 0, n)
+    J = block_objective(start, table, block, none, dense.all_links, 0, n)[0]
+    T = SparseKernel(encode(start), none).mass
+    assert sparse_objective(T, ids_of(T), block, none, 0, n) == pytest.approx(J, rel=1e-12)
+    for row in (0, n // 2, n - 1):
+        one, other, rows = np.zeros(n), np.zeros(n), np.array([row])
+        M, tables = start.copy(), table.copy()
+        update_rows(M, tables, P, block, none, dense.all_links, rows, one)
+        U = T.copy()
+        update_sparse(U, ids_of(U), block, none, rows, other)
+        assert other[row] == pytest.approx(one[row], abs=1e-7)
+
+
+@settings(max_examples=25, deadline=None)
+@given(c=st.integers(2, 60), seed=st.integers(0, 10**6))
+def test_the_objective_of_sparse_rows_never_rises(c: int, seed: int) -> None:
+    _, sparse, start = random_problem(c, 60, 16, seed)
+    with NumbaRows().executor(sparse, encode(start)) as executor:
+        J = executor.objective()[0]
+        for skip in (0.0, 1e-9, 1e-9, 0.0):
+            change = executor.sweep(skip)
+            now = executor.objective()[0]
+            assert change <= 0.0
+            assert now == pytest.approx(J + change, abs=1e-9)
+            J = now
+
+
+@given(c=st.integers(1, 40), n=st.integers(1, 20), seed=st.integers(0, 10**6))
+def test_encoded_rows_are_the_masses(c: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mass = np.where(rng.random((n, c + 2)) < min(1.0, 10 / c), rng.random((n, c + 2)), 0.0)
+    mass[:, 0] += 0.1
+    mass = on_grid(mass / mass.sum(axis=1, keepdims=True))
+    named = (mass[:, 1:-1] > 0).sum(axis=1)
+    back = decode(encode(mass), c)
+    few = named <= SLOTS
+    assert np.array_equal(back[few], mass[few])
+    assert np.allclose(back.sum(axis=1), 1.0)
+    assert not np.isnan(encode(mass)).any()
+    assert full_rows(encode(mass)) == (named >= SLOTS).sum()
+
+
+# ---------------------------------------------------------------------- pairs
+@settings(max_examples=20, deadline=None)
+@given(n=st.integers(400, 900), near=st.sampled_from([10, 20]), seed=st.integers(0, 10**6))
+def test_a_graph_with_near_pairs_is_symmetric_and_coloured(n: int, near: int, seed: int) -> None:
+    graph = PairGraph.draw_near(n, 40, near, 20, seed, np.random.default_rng(seed))
+    partner, degree = graph.partners(0, n)
+    assert degree.sum() == graph.entries
+    kept = np.arange(graph.k) < degree[:, None]
+    i, j = np.repeat(np.arange(n), degree), partner[kept]
+    count = np.zeros((n, n), int)
+    np.add.at(count, (i, j), 1)
+    assert np.array_equal(count, count.T)
+    colour = np.searchsorted(graph.bounds, np.arange(n), side="right") - 1
+    assert (colour[i] != colour[j]).all()
+    some, part = np.arange(0, n, 7), graph.partners_of(np.arange(0, n, 7))[0]
+    assert np.array_equal(part, partner[some])
+
+
+def test_near_partners_are_of_the_own_group_and_the_next() -> None:
+    labels = np.random.default_rng(0).integers(50, size=20_000)
+    layout = near_layout(labels, 100, 0.5, seed=0)
+    partner, _ = layout.graph.partners(0, 20_000)
+    apart = np.abs(labels[layout.order][partner] - labels[layout.order][:, None])
+    close, far = apart[:, : layout.graph.near], apart[:, layout.graph.near :]
+    assert layout.graph.near == 50
+    assert 0.4 < (close == 0).mean() < 0.6
+    assert (np.minimum(close, 50 - close) <= 2).all()  # the last group is next to the first
+    assert (far == 0).mean() < 0.04
+
+
+def test_few_clusters_have_uniform_partners() -> None:
+    assert near_share(100, 4) == 0.0
+    assert near_share(100, 50) > 0.0
+
+
+# ---------------------------------------------------------------------- the fit
+@pytest.fixture(scope="module")
+def fitted() -> tuple[np.ndarray, np.ndarray, EVCLUS]:
+    X, y = gaussians(40, 3000)
+    return X, y, EVCLUS(40, random_state=0, n_jobs=1).fit(X)
+
+
+def test_forty_clusters_are_found(fitted: tuple[np.ndarray, np.ndarray, EVCLUS]) -> None:
+    X, y, model = fitted
+    peer = KMeans(40, n_init=10, random_state=0).fit(X).labels_
+    assert adjusted_rand_score(y, model.labels_) >= adjusted_rand_score(y, peer) - 0.01
+    history = np.array(model.history_)
+    assert (np.diff(history) <= 0).all()
+    assert isinstance(model.credal_partition_.mass, SparseMasses)
+
+
+def test_threads_do_not_change_a_bit(fitted: tuple[np.ndarray, np.ndarray, EVCLUS]) -> None:
+    X, _, model = fitted
+    two = EVCLUS(40, random_state=0, n_jobs=2).fit(X)
+    assert two.credal_partition_ == model.credal_partition_
+    assert two.objective_ == model.objective_
+
+
+def test_workers_do_not_change_a_bit(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS], two_workers: object
+) -> None:
+    X, _, model = fitted
+    there = EVCLUS(40, random_state=0).fit(X, client=two_workers)
+    assert there.credal_partition_ == model.credal_partition_
+
+
+def test_a_stored_fit_has_the_same_bits(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS], tmp_path: object
+) -> None:
+    X, _, model = fitted
+    stored = EVCLUS(40, random_state=0, checkpoint=f"{tmp_path}/job", max_iter=6)
+    with pytest.warns(ConvergenceWarning):
+        stored.sample_pairs(X).fit(X)
+    resumed = EVCLUS(40, random_state=0, checkpoint=f"{tmp_path}/job").fit(X)
+    assert resumed.credal_partition_ == model.credal_partition_
+
+
+def test_new_objects_go_to_their_clusters(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS], tmp_path: object
+) -> None:
+    X, _, model = fitted
+    mass = model.predict_mass(X[:500])
+    assert mass.shape == (500, 42)
+    assert np.allclose(mass.sum(axis=1), 1.0)
+    assert (model.predict(X[:500]) == model.labels_[:500]).mean() > 0.97
+    model.save(f"{tmp_path}/model")
+    again = EVCLUS.load(f"{tmp_path}/model")
+    assert np.array_equal(again.predict_mass(X[:50]), mass[:50])
+    assert np.array_equal(model.predict_mass(X[3:4]), mass[3:4])
+
+
+def test_what_a_sparse_partition_says_is_what_a_dense_one_says(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS], tmp_path: object
+) -> None:
+    sparse = fitted[2].credal_partition_
+    dense = CredalPartition(np.asarray(sparse.mass), sparse.focal_sets)
+    assert sparse == dense
+    assert np.array_equal(sparse.labels(), dense.labels())
+    assert np.array_equal(sparse.outliers(), dense.outliers())
+    assert str(sparse.summary()) == str(dense.summary())
+    assert np.array_equal(sparse.plausibility, dense.plausibility)
+    assert sparse[10:20] == dense[10:20]
+    assert sparse[7] == dense[7]
+    assert sparse[[3, 1]] == dense[[3, 1]]
+    sparse.save(f"{tmp_path}/p.zarr")
+    assert CredalPartition.load(f"{tmp_path}/p.zarr") == sparse
+
+
+def test_a_metric_without_means_has_groups_too() -> None:
+    X, y = gaussians(30, 1500)
+    model = EVCLUS(30, metric="cityblock", random_state=0).fit(X)
+    peer = KMeans(30, n_init=10, random_state=0).fit(X).labels_
+    assert adjusted_rand_score(y, model.labels_) >= adjusted_rand_score(y, peer) - 0.03
+
+
+def test_groups_of_equal_objects() -> None:
+    source = AttributeSource.of(np.repeat(np.eye(5), 300, axis=0), "euclidean")
+    groups = find_groups(source, SPARSE_FROM, seed=0)
+    assert len(np.unique(groups.labels)) == 5
+
+
+def test_a_start_has_its_mass_on_label_and_omega() -> None:
+    mass = decode(labelled(np.array([2, 0]), 0.75), 3)
+    assert mass.tolist() == [[0, 0, 0, 0.75, 0.25], [0, 0.75, 0, 0, 0.25]]

@@ -1,0 +1,94 @@
+"""A Dask scheduler and workers as processes that a test kills, stops and replaces one by one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from service.servers import ROOT, answers, end, free_port, wait_for
+
+BIN = Path(sys.executable).parent
+
+
+class FaultCluster:
+    """Processes on loopback; `close` ends all that were ever started."""
+
+    def __init__(self, folder: Path, memory_limit: str = "1GiB"):
+        self.folder, self._limit = folder, memory_limit
+        self.port = free_port()
+        self.scheduler: subprocess.Popen | None = None
+        self.workers: list[subprocess.Popen] = []
+        self._all: list[subprocess.Popen] = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def address(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def _start(self, name: str, *arguments: str) -> subprocess.Popen:
+        log = (self.folder / f"{name}.log").open("ab")
+        child = subprocess.Popen(
+            [str(BIN / "dask"), *arguments], stdin=subprocess.DEVNULL, stdout=log,
+            stderr=subprocess.STDOUT, start_new_session=True, cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests", "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        log.close()
+        self._all.append(child)
+        return child
+
+    def start_scheduler(self) -> None:
+        board = free_port()
+        self.scheduler = self._start(
+            "scheduler", "scheduler", "--host", "127.0.0.1", "--port", str(self.port),
+            "--dashboard-address", f"127.0.0.1:{board}", "--no-show",
+            "--preload", "evdist.service.monitor.scheduler",
+        )  # fmt: skip
+        wait_for("the scheduler", lambda: answers(f"http://127.0.0.1:{board}/health"),
+                 process=self.scheduler)  # fmt: skip
+
+    def start_worker(self) -> subprocess.Popen:
+        child = self._start(
+            f"worker-{len(self._all)}", "worker", self.address, "--nthreads", "1", "--no-nanny",
+            "--no-dashboard", "--host", "127.0.0.1", "--memory-limit", self._limit,
+            "--local-directory", str(self.folder / "dask"),
+        )  # fmt: skip
+        self.workers.append(child)
+        return child
+
+    def start(self, n_workers: int = 2) -> None:
+        self.start_scheduler()
+        for _ in range(n_workers):
+            self.start_worker()
+
+    def replace_scheduler(self, *, port: int | None = None) -> None:
+        """Kill it, and start another, with workers of its own: as an upgrade does."""
+        assert self.scheduler is not None
+        self.scheduler.kill()
+        self.scheduler.wait()
+        self.port = port or self.port
+        n_workers = len(self.workers)
+        for child in self.workers:
+            end(child)
+        self.workers = []
+        self.start(n_workers)
+
+    def close(self) -> None:
+        for child in self._all:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGCONT)
+            end(child)
+
+
+@contextmanager
+def fault_cluster(folder: Path, n_workers: int = 2, **options: str) -> Iterator[FaultCluster]:
+    cluster = FaultCluster(folder, **options)
+    try:
+        cluster.start(n_workers)
+        yield cluster
+    finally:
+        cluster.close()
