@@ -25,12 +25,15 @@ __all__ = ["checked_settings"]
 
 _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
+#: n_dissimilarities="auto": all pairs up to so many objects, so many partners beyond.
+ALL_PAIRS, USUAL = 400, 100
 
 
 def checked_settings(model: Any, data: Source | PairList, seed: int, c: int) -> Settings:
     """What an EVCLUS `model` asks for, with this data and so many clusters."""
     n = data.n
-    for name in ("n_dissimilarities", "pair_neighbours", "n_init", "max_iter", "checkpoint_every"):
+    k = partners(model.n_dissimilarities, n)
+    for name in ("pair_neighbours", "n_init", "max_iter", "checkpoint_every"):
         integer(name, getattr(model, name), 1)
     integer("expand_constraints", model.expand_constraints, 0)
     for name in ("tol", "constraint_weight"):
@@ -43,7 +46,7 @@ def checked_settings(model: Any, data: Source | PairList, seed: int, c: int) -> 
     family = focal_family(model.focal_sets, c, _FAMILIES)
     return Settings(
         n_clusters=c,
-        k=min(int(model.n_dissimilarities), n - 1),
+        k=k,
         focal_sets=family,
         d0=checked_d0(model.d0),
         init=_first_masses(model.init, data, first_focal_sets(family, c)),
@@ -53,6 +56,13 @@ def checked_settings(model: Any, data: Source | PairList, seed: int, c: int) -> 
         pair_neighbours=int(model.pair_neighbours),
         seed=seed,
     )
+
+
+def partners(n_dissimilarities: Any, n: int) -> int:
+    """k: as given, or for "auto" all others where they are few, at most n - 1."""
+    if isinstance(n_dissimilarities, str) and n_dissimilarities == "auto":
+        return n - 1 if n <= ALL_PAIRS else min(USUAL, n - 1)
+    return min(integer("n_dissimilarities", n_dissimilarities, 1), n - 1)
 
 
 def _first_masses(init: Any, data: Source | PairList, sets: FocalSets) -> str | NDArray:

@@ -25,7 +25,7 @@ from evdist.estimators.number import clusters_for
 from evdist.estimators.placing import RowMasses
 from evdist.estimators.saved import same_part
 from evdist.evclus.begin import layout_of
-from evdist.evclus.checks import checked_settings
+from evdist.evclus.checks import USUAL, checked_settings
 from evdist.evclus.geodesic import load_map, mapped, save_map
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
@@ -65,9 +65,10 @@ class EVCLUS(RowMasses, CredalClusterer):
     n_clusters : int or "auto", default=4
         "auto" counts the modes of the density that stand out, among a sample of the objects; it may
         say one. `n_clusters_` holds the number.
-    n_dissimilarities : int, default=100
+    n_dissimilarities : int or "auto", default=100
         k, the number of other objects each object is compared with, drawn at random; n - 1 or
-        more is the full matrix.
+        more is the full matrix. "auto" is that up to 400 objects, where it is cheap, and 100
+        beyond.
     metric : str or callable, default="euclidean"
         "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "hamming",
         "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
@@ -160,7 +161,7 @@ class EVCLUS(RowMasses, CredalClusterer):
 
     n_clusters: int | Literal["auto"] = 4
     _: KW_ONLY
-    n_dissimilarities: int = 100
+    n_dissimilarities: int | Literal["auto"] = 100
     metric: str | Callable = "euclidean"
     scale: str | None = None
     focal_sets: str | FocalSets = "simple"
@@ -339,6 +340,7 @@ class EVCLUS(RowMasses, CredalClusterer):
             )
         X = X if self._map is None else self._map.transform(X)
         rows, k = rows_here(self), self.n_dissimilarities
+        k = USUAL if k == "auto" else k
         found = rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
         return decode(found, self.n_clusters_) if self._landmarks.sparse else found
 

@@ -13,7 +13,7 @@ class EVCLUSParameters(Parameters):
     fit_takes: ClassVar = frozenset({"must_link", "sample_weight", "client"})
 
     n_clusters: int | Literal["auto"] = 4
-    n_dissimilarities: int = 100
+    n_dissimilarities: int | Literal["auto"] = 100
     metric: str = "euclidean"
     scale: str | None = None
     focal_sets: str = "simple"
