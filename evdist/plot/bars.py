@@ -136,7 +136,7 @@ def _two_parts(m: NDArray[Any], first: int, focal: FocalSets) -> NDArray[np.floa
 
 def _rows_of_bars(n_clusters: int, ax: Axes | None) -> Axes:
     ax = new_axes(ax, height=1.7 + 0.28 * (n_clusters + 1))
-    names = [f"cluster {k + 1}" for k in range(n_clusters)]
+    names = [f"cluster {k}" for k in range(n_clusters)]
     ax.set_yticks(range(n_clusters + 1), [*names, "outliers"])
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(n_clusters + 0.6, -0.6)  # the first cluster on top

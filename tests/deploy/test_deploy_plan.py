@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from evdist.engine.admission import _enter
 from evdist.evclus.memory import projected
 from evdist.service.cli import app
 from evdist.service.jobs.plan import Plan, seconds_per_row
@@ -109,3 +111,16 @@ class TestTheCommand:
         done = CliRunner().invoke(app, ["plan", "--objects", number, "--features", "2", "-c", "3"])
         assert done.exit_code == 2
         assert "needs a whole number" in done.output
+
+
+@pytest.mark.parametrize("jobs", [1, 3, 8])
+def test_as_many_jobs_are_let_in_as_planned(jobs: int) -> None:
+    plan = Plan.of(10**7, 32, 10, jobs=jobs)
+    worker = SimpleNamespace(
+        address="tcp://w", memory_limit=plan.worker_limit, status=SimpleNamespace(name="running")
+    )
+    scheduler = SimpleNamespace(workers={"w": worker}, clients={"me": None})
+    told = [_enter(f"{i}", "me", plan.job_need, dask_scheduler=scheduler) for i in range(jobs)]
+    assert told == [""] * jobs
+    values = yaml.safe_load(plan.values())
+    assert values["prefect"]["worker"]["limit"] == jobs

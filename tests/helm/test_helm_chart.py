@@ -193,7 +193,11 @@ def ways(*rows: str) -> set[tuple[str, str, str]]:
 
 def test_policies_allow_what_is_needed_and_nothing_else() -> None:
     found = chart_checks.reachable(everything(rendered("minimal")))
-    names = {(name, "@kube-system", "53") for name in DNS}
+    # The DNS service, and the caches on the nodes.
+    ports = ("53", "5353")
+    names = {
+        (name, to, port) for name in DNS for to in ("@kube-system", "outside") for port in ports
+    }
     assert found == names | ways(
         "worker scheduler 8786", "run scheduler 8786", "test scheduler 8786",
         "scheduler worker 8788 8789", "worker worker 8788",

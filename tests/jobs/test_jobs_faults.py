@@ -95,6 +95,30 @@ class TestCancel:
         child.stdout.close()
         assert state(folder / "job") == "cancelled"
 
+    def test_a_second_signal_does_not_keep_the_end_from_being_written(self, folder, monkeypatch):
+        """As a supervisor sends it to a run that takes long to stop."""
+        write, left = JobFolder.set_state, [1, 1]
+
+        def interrupted(self, state, error=None):
+            if state is JobState.STOPPED and left:
+                left.pop()
+                raise KeyboardInterrupt
+            write(self, state, error)
+
+        monkeypatch.setattr(JobFolder, "set_state", interrupted)
+        with pytest.raises(KeyboardInterrupt, match="stopped"):
+            quick(config(folder), listen=[Stop("fit", 2, KeyboardInterrupt)])
+        assert state(folder / "job") == "stopped"
+
+    def test_the_heart_beats_until_the_end_and_not_only_to_the_end_of_a_stage(self, folder):
+        def late(news) -> None:
+            if news.stage == "summarise":
+                before = JobFolder.open(folder / "job").progress()
+                time.sleep(1.5)
+                assert JobFolder.open(folder / "job").progress() != before
+
+        quick(config(folder), listen=[late])
+
 
 class TestCorrected:
     def test_what_does_not_decide_the_answer_comes_from_the_last_call(

@@ -18,7 +18,7 @@ from evdist.engine.progress import Progress
 from evdist.service.cli.app import app
 from evdist.service.client.deployment import _parameters
 from evdist.service.config import ConfigError
-from evdist.service.jobs import JobFolder, run
+from evdist.service.jobs import JobFolder, run, smoke, wait_for_prefect
 from evdist.stores.encoding import StoreError
 from flows import artifacts
 from flows.stages import whole
@@ -115,11 +115,37 @@ def test_artifacts_are_replaced_in_place_and_a_server_that_is_away_stalls_nothin
     listen = artifacts.Artifacts(SimpleNamespace(fingerprint="f" * 64), "fit")  # type: ignore[arg-type]
     began = time.monotonic()
     for sweep in range(1, 200):
-        listen(Progress("fit", sweep, 200, objective=1 / sweep))
+        listen(Progress("fit", sweep, 200, objective=1 / sweep, rows_per_second=9.0))
         time.sleep(0.005)
     listen.close()
-    assert time.monotonic() - began < 5
-    stuck.set()
+    assert time.monotonic() - began < 10
     assert len(made) == 2
     assert len(changed) == 1
     assert np.isfinite(changed[0][1])
+    monkeypatch.setattr(artifacts, "get_client", None)  # an error, told once
+    stuck.set()
+    assert listen._thread is not None
+    listen._thread.join(10)
+    assert not listen._thread.is_alive()
+
+
+# ---------------------------------------------------------------------- what the chart runs
+def test_the_smoke_test_tries_anew_each_time(tmp_path, capsys, monkeypatch):
+    """Done once, it must still find out that the scheduler is dead."""
+    data_file(tmp_path)
+    monkeypatch.setattr("evdist.engine.connect._TIMEOUT", 1.0)
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(config(tmp_path)))
+    assert smoke.main([str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["n_objects"] == 200
+    assert list((tmp_path / "job").iterdir()) == []
+    dead = {"kind": "scheduler", "address": "tcp://127.0.0.1:9"}
+    path.write_text(json.dumps(config(tmp_path, cluster=dead)))
+    assert smoke.main([str(path)]) == 1
+    assert "No Dask scheduler answers" in capsys.readouterr().err
+
+
+def test_waiting_for_prefect_ends(capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    assert wait_for_prefect.main(["0"]) == 1
+    assert "No Prefect server answers at http://127.0.0.1:9/api" in capsys.readouterr().err

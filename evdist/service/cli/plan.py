@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from evdist.service.cli.late import Late
 from evdist.service.cli.options import Json
 from evdist.service.cli.out import errors, facts, say, show
-from evdist.service.config import ConfigError
-from evdist.service.jobs.plan import Plan
+
+if TYPE_CHECKING:
+    from evdist.service.jobs.plan import Plan
 
 __all__ = ["plan"]
+
+ConfigError: Any = Late("evdist.service.config:ConfigError")
+planning: Any = Late("evdist.service.jobs.plan")
 
 
 def plan(
@@ -26,6 +31,7 @@ def plan(
     workers: Annotated[int | None, typer.Option(min=1, help="Dask workers.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of a worker.")] = 4,
     network: Annotated[float, typer.Option(help="Gigabits per second between workers.")] = 10.0,
+    jobs: Annotated[int, typer.Option(min=1, help="Such jobs that run at the same time.")] = 1,
     values: Annotated[
         Path | None, typer.Option(help="Write a values file for the Helm chart.")
     ] = None,
@@ -33,15 +39,17 @@ def plan(
 ) -> None:
     """Say what EVCLUS on a cluster needs: memory, storage, time per sweep, Helm values."""
     with errors(json):
-        found = Plan.of(
+        found = planning.Plan.of(
             _whole("objects", objects), _whole("features", features), _whole("clusters", clusters),
             pairs=pairs, focal_sets=focal_sets, workers=workers, threads=threads, network=network,
+            jobs=jobs,
         )  # fmt: skip
         if values is not None:
             values.write_text(found.values(), encoding="utf-8")
         told = {
             "workers": found.workers,
             "threads per worker": found.threads,
+            "jobs at the same time": found.jobs,
             "memory per worker": _size(found.worker_limit),
             "memory of the scheduler": _size(found.scheduler_limit),
             "memory of the flow run": _size(found.run_limit),

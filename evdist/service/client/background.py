@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 
 from evdist.service.config import ConfigError, JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobState, run
-from evdist.service.jobs.watch import LOG_FORMAT
+from evdist.service.jobs.logs import formatter
 from evdist.stores.lease import pulse
 from evdist.stores.paths import is_local
 
@@ -115,9 +115,9 @@ def main() -> int:
     if not job:
         return 0  # the client had no job after all
     config = JobConfig.of(json.loads(job))
-    logging.basicConfig(
-        level=logging.INFO, format=LOG_FORMAT.format(job=JobFolder.open(config.folder).id)
-    )
+    said = logging.StreamHandler()
+    said.setFormatter(formatter(JobFolder.open(config.folder).id))
+    logging.basicConfig(level=logging.INFO, handlers=[said])
     try:
         # The client has taken back an earlier wish to cancel; one that came since then counts.
         run(config, resume=False)

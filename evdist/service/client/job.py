@@ -166,6 +166,10 @@ class Job:
         """Why object i is where it is: clusters, strange attributes, nearest sure members."""
         return self._done().explain(i)
 
+    def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
+        """Place new objects here and now; columns, encoding and scale are those of the job."""
+        return self._done().predict(X, id=id)
+
     def report(self, path: str | Path | None = None) -> Path | str:
         """Address of the HTML report; with `path`, a copy there."""
         return self._done().report if path is None else self.copy("report.html", path)

@@ -103,6 +103,7 @@ def fit(job: Job) -> dict[str, Any]:
     ]  # fmt: skip
     for sentence in dict.fromkeys(told):
         logger.warning("%s", sentence)
+    model.credal_partition_ = model.credal_partition_.with_ids(job.data.ids)
     keep_model(job.folder, model)
     job.model, job.partition = model, model.credal_partition_  # the stages after need not load them
     return {

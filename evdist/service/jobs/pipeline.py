@@ -7,12 +7,15 @@ import json
 import logging
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Any
 
+from evdist.data.contents import Table
 from evdist.engine.connect import connected, local_workers
 from evdist.engine.progress import Progress
 from evdist.kernels.threads import thread_count
@@ -22,12 +25,12 @@ from evdist.registry import load
 from evdist.service.config import Cluster, JobConfig, read_config
 from evdist.service.jobs.context import Job, StageWork, enter_all
 from evdist.service.jobs.folder import JobFolder, JobState
-from evdist.service.jobs.models import load_model
+from evdist.service.jobs.models import load_model, place
 from evdist.service.jobs.tasks import TASKS
 from evdist.service.jobs.watch import JobCancelled, Watch, logger, watched
 from evdist.service.monitor.events import Publisher
 from evdist.stores.encoding import StoreError, reading
-from evdist.stores.paths import read_bytes
+from evdist.stores.paths import read_bytes, replace_bytes
 from evdist.stores.transient import is_transient
 
 __all__ = ["JobCancelled", "JobError", "JobResult", "run", "sentence", "stages_of"]
@@ -78,7 +81,7 @@ class JobResult:
         return self.folder.path("report.html")
 
     def model(self) -> Any:
-        """The fitted estimator."""
+        """The fitted estimator, for rows as it was given them: encoded and on their scale."""
         return load_model(self.folder.url)[0]
 
     def explain(self, i: int) -> Explanation:
@@ -89,6 +92,17 @@ class JobResult:
         explain = load("evdist.service.jobs.explaining:explain")  # pandas takes a while
         found: Explanation = explain(self.folder, self.partition, i, self.metrics.get("level"))
         return found
+
+    def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
+        """Place new objects here and now, as the task predict does: X is read, encoded and scaled
+        as the data of the job were.
+
+        Parameters
+        ----------
+        X : data frame, array, or path of a file
+        id : name of the column of ids, default that of the job; the index of a data frame serves
+        """
+        return place(self.folder.url, Table(X, id=id))
 
 
 def stages_of(config: JobConfig) -> tuple[str, ...]:
@@ -169,6 +183,8 @@ class _Attempts:
     client: Any
     #: Whether Dask has ever answered: an address that never did is a mistake, told at once.
     answered: bool = False
+    #: How often a lost connection was made anew.
+    retries: int = 0
 
     def enter(self, stages: Sequence[StageWork]) -> None:
         pause, late, done = _FIRST_PAUSE, time.monotonic() + retry_seconds(), self._done()
@@ -190,10 +206,12 @@ class _Attempts:
                     raise
                 said = " ".join(str(error).split()) or type(error).__name__
                 logger.warning("%s; tried again in %.0f s", said, pause)
+                self.retries += 1
             self.watch.pause(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _enter_once(self, stages: Sequence[StageWork]) -> None:
+        began = time.perf_counter()
         with ExitStack() as opened:
 
             def connect() -> Any:
@@ -203,9 +221,16 @@ class _Attempts:
                     publisher = Publisher(dask, self.folder.id)
                     self.watch.also(publisher)
                     opened.callback(self.watch.without, publisher)
+                    opened.push(partial(self._tell_end, publisher, stages[-1].name, began))
                 return dask
 
             enter_all(Job(self.folder, self.config, self.watch, connect, TASKS), stages)
+
+    def _tell_end(
+        self, publisher: Publisher, stage: str, began: float, kind: Any, *rest: Any
+    ) -> None:
+        """Let those who watch the cluster know that this job needs it no more."""
+        publisher.end(stage, kind is None, time.perf_counter() - began, self.retries)
 
     def _may_pass(self, error: Exception) -> bool:
         # A client that was given cannot be made anew here.
@@ -274,6 +299,7 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
         _end(watch, JobState.CANCELLED, f"cancelled; {goes_on}")
         raise stop
     elif isinstance(stop, Exception):
+        _keep_traceback(folder, stop)
         _end(watch, JobState.FAILED, f"failed: {sentence(stop)}", sentence(stop))
         raise stop
     else:  # Ctrl-C, or a signal to end
@@ -282,13 +308,36 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
         raise stop
 
 
+def _keep_traceback(folder: JobFolder, error: Exception) -> None:
+    """For those who look after the service: the sentence is for the person who submitted."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        replace_bytes(folder.path("traceback.txt"), text.encode("utf-8", "replace"))
+    except Exception as unwritten:
+        logger.warning("cannot keep the traceback: %s", unwritten)
+
+
 def _because(error: Exception, cause: BaseException) -> Exception:
     error.__cause__ = cause
     return error
 
 
 def _end(watch: Watch, state: JobState, said: str, error: str | None = None) -> None:
-    """The last words stand in the log before the manifest says that there are no more."""
+    """The last words stand in the log before the manifest says that there are no more.
+
+    A second signal, as of a supervisor that has lost its patience, does not stop the writing.
+    """
+    for attempt in (1, 2, 3):
+        try:
+            return _write_end(watch, state, said, error)
+        except Exception:
+            raise
+        except BaseException:
+            if attempt == 3:
+                raise
+
+
+def _write_end(watch: Watch, state: JobState, said: str, error: str | None) -> None:
     logger.log(logging.INFO if error is None else logging.ERROR, "%s", said)
     watch.write()
     try:

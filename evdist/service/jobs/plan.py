@@ -44,6 +44,7 @@ class Plan:
     workers: int
     threads: int
     network: float
+    jobs: int = 1
 
     @classmethod
     def of(
@@ -57,6 +58,7 @@ class Plan:
         workers: int | None = None,
         threads: int = 4,
         network: float = 10.0,
+        jobs: int = 1,
     ) -> Plan:
         """The plan for so many objects; numbers that make no sense are refused.
 
@@ -74,9 +76,11 @@ class Plan:
             Of one worker.
         network : float
             Gigabits per second between workers.
+        jobs : int
+            Such jobs that run at the same time; more wait until one has ended.
         """
         given = {"objects": objects, "features": features, "clusters": clusters, "pairs": pairs,
-                 "threads": threads}  # fmt: skip
+                 "threads": threads, "jobs": jobs}  # fmt: skip
         if workers is not None:
             given["workers"] = workers
         for name, value in given.items():
@@ -94,7 +98,7 @@ class Plan:
         need = projected(objects, k, f)
         if workers is None:
             workers = max(2, math.ceil(need.pairs / need.masses))
-        return cls(objects, features, clusters, k, f, workers, threads, network)
+        return cls(objects, features, clusters, k, f, workers, threads, network, jobs)
 
     # ------------------------------------------------------------------ memory
     @property
@@ -104,9 +108,15 @@ class Plan:
 
     @property
     def worker_need(self) -> int:
-        """One worker: all masses, its share of the pairs, and, while they are sampled, all data."""
+        """One worker: of each job all masses, its share of the pairs, and, while they are sampled,
+        all data."""
+        return _BASE + self.jobs * self.job_need
+
+    @property
+    def job_need(self) -> int:
+        """What one job takes of a worker: jobs are let in by it (`evdist.engine.admission`)."""
         held = projected(self.objects, self.pairs, self.focal_sets, workers=self.workers)
-        return _BASE + held.total + self.data
+        return held.total + self.data
 
     @property
     def run_need(self) -> int:
@@ -116,7 +126,7 @@ class Plan:
     @property
     def scheduler_need(self) -> int:
         """The scheduler: what the flow run sends to the workers goes through it."""
-        return _BASE + 2 * max(self.data, 4 * self.objects * self.focal_sets)
+        return _BASE + 2 * self.jobs * max(self.data, 4 * self.objects * self.focal_sets)
 
     @property
     def worker_limit(self) -> int:
@@ -173,6 +183,8 @@ class Plan:
                 f"    scratch: {scratch}Gi",
                 f"    resources: {amounts(self.threads, self.worker_limit)}",
                 "prefect:",
+                "  worker:",
+                f"    limit: {self.jobs}",
                 "  runs:",
                 f"    scratch: {scratch}Gi",
                 f"    resources: {amounts(2, self.run_limit)}",

@@ -20,14 +20,13 @@ from typing import Any
 from evdist.engine.progress import Progress
 from evdist.progress import one_line
 from evdist.service.jobs.folder import JobFolder
+from evdist.service.jobs.logs import formatter
 from evdist.stores.lease import LEASE_SECONDS, LeaseLostError
 from evdist.stores.paths import read_bytes, replace_bytes
 from evdist.stores.transient import is_transient, patience
 
-__all__ = ["LOG_FORMAT", "JobCancelled", "Watch", "logger", "watched"]
+__all__ = ["JobCancelled", "Watch", "logger", "watched"]
 
-#: One format for everything that a job says, wherever it is read.
-LOG_FORMAT = "%(asctime)s %(levelname)-7s [{job}] %(message)s"
 logger = logging.getLogger("evdist.job")
 
 #: Seconds between two looks at the folder: on disk, in object storage.
@@ -47,7 +46,7 @@ class _FolderLog(logging.Handler):
 
     def __init__(self, folder: JobFolder):
         super().__init__()
-        self.setFormatter(logging.Formatter(LOG_FORMAT.format(job=folder.id)))
+        self.setFormatter(formatter(folder.id))
         self._path = folder.path("job.log")
         self._lines = [(read_bytes(self._path) or b"").decode("utf-8", "replace")]
         self._fresh = False
@@ -216,7 +215,8 @@ class Watch:
         finally:
             signal.signal(signal.SIGINT, self._before or signal.default_int_handler)
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """No more looks. Not called close: an estimator closes its callbacks after each call."""
         self._stop.set()
 
 
@@ -236,7 +236,7 @@ def watched(
         with watch.interruptible():
             yield watch
     finally:
-        watch.close()
+        watch.end()
         thread.join()
         watch.write()
         logger.removeHandler(watch.log)

@@ -4,6 +4,7 @@ by the page and by the metrics.
 ```
 topic "evdist"        {"job", "stage", "sweep", "max_sweeps", "objective", "change",
                        "rows_per_second", "seconds_left", "unit"}   from the client, every sweep
+topic "evdist-ends"   {"job", "stage", "good", "seconds", "retries"}    from the client, at the end
 topic "evdist-steps"  {"worker", "sweep", "step", "steps", "rows"}  from a worker, every colour step
 ```
 """
@@ -19,9 +20,9 @@ from typing import Any
 from evdist.engine.progress import Progress
 from evdist.engine.steps import STEPS
 
-__all__ = ["JOBS", "STEPS", "JobNews", "Publisher", "read_jobs"]
+__all__ = ["ENDS", "JOBS", "STEPS", "JobNews", "Publisher", "read_ends", "read_jobs"]
 
-JOBS = "evdist"
+JOBS, ENDS = "evdist", "evdist-ends"
 #: Seconds between two events of one stage.
 _SECONDS = 0.25
 #: Seconds after which a job without news is no longer shown.
@@ -46,6 +47,15 @@ class Publisher:
             for name, value in asdict(news).items()
         }
         self._client.log_event(JOBS, {"job": self._job, **values})
+
+    def end(self, stage: str, good: bool, seconds: float, retries: int) -> None:
+        """The last word of a run, where the scheduler still hears it."""
+        if self._client.status == "running":
+            self._client.log_event(
+                ENDS,
+                {"job": self._job, "stage": stage, "good": good, "seconds": seconds,
+                 "retries": retries},
+            )  # fmt: skip
 
 
 @dataclass
@@ -75,10 +85,21 @@ class JobNews:
         return None if left is None else self.when + left
 
 
-def read_jobs(events: Iterable[tuple[float, Any]], now: float) -> list[JobNews]:
-    """Jobs that had news within the last hour, the latest first."""
+def read_ends(events: Iterable[tuple[float, Any]]) -> list[tuple[float, dict[str, Any]]]:
+    """(time, what was told) of every run that has ended."""
+    return [(when, event) for when, event in events if isinstance(event, dict) and "good" in event]
+
+
+def read_jobs(
+    events: Iterable[tuple[float, Any]],
+    now: float,
+    ends: Iterable[tuple[float, dict[str, Any]]] = (),
+) -> list[JobNews]:
+    """Jobs that had news within the last hour, the latest first; not those that have ended."""
+    over = {event["job"]: when for when, event in ends}
     jobs: dict[str, JobNews] = {}
     for when, event in events:
         if now - when < _FORGOTTEN and isinstance(event, dict) and "stage" in event:
             jobs.setdefault(event["job"], JobNews(event["job"])).add(when, event)
-    return sorted(jobs.values(), key=lambda job: job.when, reverse=True)
+    living = [job for job in jobs.values() if job.when > over.get(job.job, 0.0)]
+    return sorted(living, key=lambda job: job.when, reverse=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC
+from pathlib import Path
 from typing import Any
 
-from prometheus_client.core import GaugeMetricFamily
+import dask
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from evdist.service.monitor.events import JOBS, read_jobs
+from evdist.service.monitor.events import ENDS, JOBS, read_ends, read_jobs
 
 __all__ = ["JobMetrics"]
 
@@ -20,16 +24,25 @@ _GAUGES = {
     "evdist_rows_per_second": ("rows_per_second", "Rows updated per second"),
     "evdist_seconds_left": ("seconds_left", "Least time left of the present stage"),
 }
+Family = GaugeMetricFamily | CounterMetricFamily
 
 
 class JobMetrics:
-    """A collector that reads the scheduler's events when it is asked."""
+    """A collector that reads the scheduler's events, and its book of jobs, when it is asked."""
 
     def __init__(self, scheduler: Any):
         self._scheduler = scheduler
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        jobs = read_jobs(self._scheduler.get_events(JOBS), time.time())
+    def collect(self) -> Iterator[Family]:
+        ends = read_ends(self._scheduler.get_events(ENDS))
+        yield from self._progress(ends)
+        yield from _outcomes([event for _, event in ends])
+        yield from self._admission()
+        yield from _certificate()
+
+    def _progress(self, ends: list[tuple[float, dict[str, Any]]]) -> Iterator[Family]:
+        """Of jobs at work; those that have ended are gone."""
+        jobs = read_jobs(self._scheduler.get_events(JOBS), time.time(), ends)
         for name, (key, words) in _GAUGES.items():
             gauge = GaugeMetricFamily(name, words, labels=["job", "stage"])
             for job in jobs:
@@ -42,3 +55,51 @@ class JobMetrics:
         for job in jobs:
             seen.add_metric([job.job], job.when)
         yield seen
+
+    def _admission(self) -> Iterator[Family]:
+        book = getattr(self._scheduler, "evdist_book", None)
+        inside = [] if book is None else list(book.inside.values())
+        waiting = 0 if book is None else len(book.waiting)
+        jobs = GaugeMetricFamily("evdist_jobs", "Jobs on the cluster", labels=["state"])
+        jobs.add_metric(["running"], len(inside))
+        jobs.add_metric(["waiting"], waiting)
+        yield jobs
+        yield GaugeMetricFamily(
+            "evdist_reserved_bytes", "Memory of each worker that jobs were let in for",
+            value=float(sum(size for _, size in inside)),
+        )  # fmt: skip
+
+
+def _outcomes(ends: list[dict[str, Any]]) -> Iterator[Family]:
+    count, seconds, retries = Counter[str](), Counter[str](), 0
+    for event in ends:
+        outcome = "done" if event["good"] else "failed"
+        count[outcome] += 1
+        seconds[outcome] += event["seconds"]
+        retries += event["retries"]
+    runs = CounterMetricFamily("evdist_runs", "Runs of stages that have ended", labels=["outcome"])
+    spent = CounterMetricFamily("evdist_run_seconds", "Seconds of these runs", labels=["outcome"])
+    for outcome in ("done", "failed"):
+        runs.add_metric([outcome], count[outcome])
+        spent.add_metric([outcome], seconds[outcome])
+    yield runs
+    yield spent
+    yield CounterMetricFamily(
+        "evdist_retries", "Connections that runs have made anew after a loss", value=retries
+    )
+
+
+def _certificate() -> Iterator[Family]:
+    """When the scheduler's certificate ends; nothing without TLS."""
+    path = dask.config.get("distributed.comm.tls.scheduler.cert", None)
+    if not path or not Path(path).is_file():
+        return
+    try:
+        from cryptography import x509  # only where there is TLS
+    except ImportError:
+        return
+    certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
+    yield GaugeMetricFamily(
+        "evdist_certificate_expiry_seconds", "Clock time at which the certificate ends",
+        value=certificate.not_valid_after_utc.astimezone(UTC).timestamp(),
+    )  # fmt: skip

@@ -1,0 +1,409 @@
+"""The service under random faults: do all jobs end with the right bits, and is nothing left over?
+
+    python benchmarks/chaos.py --minutes 20 --seed 0 [--jobs 20] [--at-once 3] [--prefect]
+
+Starts a Dask scheduler, two workers and an S3 server on loopback, with --prefect a Prefect server
+and worker, too. Clients, each a process with a clock of its own (up to an hour wrong), submit jobs
+to object storage and to disk. Meanwhile a random process is killed or stopped, or the network
+to the scheduler or to the storage is cut, every few seconds; what was killed is started again, as a
+supervisor would. A client that ends with an error submits again. Every answer is compared bit for
+bit with a fit in this process; at the end processes, shares on workers, reservations, drafts,
+leases and shared memory are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+from bounds import Bounds
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from fault_cluster import FaultCluster  # noqa: E402
+from proxy import Proxy  # noqa: E402
+from service.servers import answers, end, free_port, prefect_server, process, wait_for  # noqa: E402
+
+from evdist import EVCLUS, Client  # noqa: E402
+from evdist.service.jobs import JobFolder  # noqa: E402
+from evdist.stores.paths import children, join, read_bytes  # noqa: E402
+
+#: A fit that lasts: it never meets its stopping rule.
+FIT = {"n_clusters": 3, "n_dissimilarities": 20, "tol": 0.0, "max_iter": 60, "d0": "q0.5"}
+#: Seconds without any end after which a job counts as hung: the deadlines of a run, added up.
+DEADLINE = 600.0
+CLIENT = """
+import json, sys, time
+skew = float(sys.argv[1])
+real = time.time
+time.time = lambda: real() + skew
+import numpy as np
+from evdist import Client
+storage, api, data, scheduler, given = sys.argv[2:]
+job = Client(storage, api or None).submit(
+    np.load(data), cluster={"kind": "scheduler", "address": scheduler}, **json.loads(given))
+print(job.url, flush=True)
+job.wait(bar=False, restarts=20)
+"""
+
+
+@dataclass
+class One:
+    """A job and what became of it."""
+
+    number: int
+    storage: str
+    data: str
+    mass: np.ndarray
+    url: str = ""
+    clients: int = 0
+    errors: list[str] = field(default_factory=list)
+    good: bool = False
+    began: float = 0.0
+    seconds: float = 0.0
+    child: subprocess.Popen | None = None
+
+
+def expected(folder: Path, seed: int) -> tuple[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1500, 3)) + 4.0 * rng.integers(0, 3, (1500, 1))
+    path = folder / f"{seed}.npy"
+    np.save(path, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mass = EVCLUS(**FIT, random_state=seed, n_jobs=1).fit(X).credal_partition_.mass
+    return str(path), np.asarray(mass)
+
+
+class Chaos:
+    """The servers, the jobs and the faults."""
+
+    def __init__(self, folder: Path, seed: int, at_once: int):
+        self.folder, self.random, self.at_once = folder, random.Random(seed), at_once
+        self.faults: Counter[str] = Counter()
+        self.mark = uuid.uuid4().hex
+        os.environ["EVDIST_CHAOS"] = self.mark
+        self.cluster = FaultCluster(folder / "dask")
+        self.jobs: list[One] = []
+        self.api = ""
+        self.servers: dict[str, subprocess.Popen] = {}
+        self.restart: dict[str, Callable[[], None]] = {}
+        self._repairs: list[threading.Thread] = []
+        self._busy: set[str] = set()
+
+    # ------------------------------------------------------------------ servers
+    def start(self, stack: ExitStack, prefect: bool) -> None:
+        port = free_port()
+        command = [
+            str(Path(sys.executable).parent / "moto_server"),
+            "-H",
+            "127.0.0.1",
+            "-p",
+            str(port),
+        ]
+        s3 = stack.enter_context(process(command, self.folder / "s3.log"))
+        wait_for("S3", lambda: answers(f"http://127.0.0.1:{port}/moto-api/"), process=s3)
+        self.s3 = Proxy("127.0.0.1", port)
+        stack.callback(self.s3.cut)
+        os.environ |= {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.s3.port}", "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_MAX_ATTEMPTS": "2", "OMP_NUM_THREADS": "1",
+        }  # fmt: skip
+        import s3fs
+
+        s3fs.S3FileSystem().mkdir("chaos")
+        stack.callback(self.cluster.close)
+        self.cluster.start(2)
+        self.network = Proxy("127.0.0.1", self.cluster.port)
+        stack.callback(self.network.cut)
+        if prefect:
+            server = stack.enter_context(prefect_server(self.folder / "prefect"))
+            self.api = server.api_url
+            context = server.worker({})
+            self.servers["prefect worker"] = context.__enter__()
+
+            def again() -> None:
+                nonlocal context
+                context.__exit__(None, None, None)
+                context = server.worker({})
+                self.servers["prefect worker"] = context.__enter__()
+
+            self.restart["prefect worker"] = again
+            stack.callback(lambda: context.__exit__(None, None, None))
+
+    # ------------------------------------------------------------------ jobs
+    def submit(self, one: One) -> None:
+        """A client process, with a clock of its own."""
+        given = json.dumps({**FIT, "random_state": one.number})
+        skew = self.random.choice([0.0, -3600.0, 90.0, 3600.0])
+        scheduler = f"tcp://127.0.0.1:{self.network.port}"
+        command = [sys.executable, "-c", CLIENT, str(skew), one.storage, self.api, one.data,
+                   scheduler, given]  # fmt: skip
+        log = (self.folder / f"client-{one.number}.log").open("ab")
+        out = (self.folder / f"client-{one.number}.out").open("ab")
+        one.child = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=log,
+                                     start_new_session=True)  # fmt: skip
+        log.close(), out.close()
+        one.clients += 1
+        one.began = one.began or time.monotonic()
+
+    def look(self, one: One) -> None:
+        """Whether the client has ended, and how; one that failed submits again."""
+        if one.child is None or one.child.poll() is None:
+            return
+        said = (self.folder / f"client-{one.number}.out").read_text().split()
+        one.url = said[-1] if said else one.url
+        if one.child.returncode == 0:
+            found = Client(one.storage, self.api or None).job(one.url).result()
+            one.good = bool(np.array_equal(np.asarray(found.mass), one.mass))
+            one.seconds = time.monotonic() - one.began
+            one.child = None
+            return
+        if one.child.returncode > 0:
+            lines = (self.folder / f"client-{one.number}.log").read_text().strip().splitlines()
+            one.errors.append(lines[-1] if lines else "?")
+        self.submit(one)
+
+    def run(self, jobs: int, minutes: float) -> None:
+        """Jobs, some at once, and faults until the time is over; then the jobs end in peace."""
+        calm = time.monotonic() + 60 * minutes
+        waiting = list(range(jobs))
+        next_fault = time.monotonic() + 10
+        while True:
+            under_way = [one for one in self.jobs if one.seconds == 0.0]
+            if not under_way and (not waiting and (time.monotonic() > calm or jobs)):
+                break
+            while waiting and len(under_way) < self.at_once:
+                number = waiting.pop(0)
+                data, mass = expected(self.folder, number)
+                place = "s3://chaos" if number % 2 else str(self.folder / "storage")
+                one = One(number, place, data, mass)
+                self.jobs.append(one)
+                under_way.append(one)
+                self.submit(one)
+            for one in under_way:
+                with suppress(Exception):  # the storage may be away just now
+                    self.look(one)
+                if time.monotonic() - one.began > DEADLINE + 60 * minutes:
+                    raise TimeoutError(f"job {one.number} hangs: {one.url}")
+            if time.monotonic() < calm and time.monotonic() > next_fault:
+                self.fault(under_way)
+                next_fault = time.monotonic() + self.random.uniform(2, 8)
+            time.sleep(0.3)
+
+    # ------------------------------------------------------------------ faults
+    def fault(self, under_way: list[One]) -> None:
+        kinds = ["kill job", "kill job", "kill client", "kill worker", "kill scheduler",
+                 "stop worker", "stop scheduler", "stop job", "cut scheduler", "cut storage",
+                 "stall storage", *(f"kill {name}" for name in self.servers)]  # fmt: skip
+        kind = self.random.choice(kinds)
+        verb, what = kind.split(" ", 1)
+        if what in self._busy or (what == "worker" and "scheduler" in self._busy):
+            return
+        done = getattr(self, f"_{verb}")(what, under_way)
+        if done:
+            self.faults[kind] += 1
+
+    def _victim(self, what: str, under_way: list[One]) -> int | None:
+        if what == "client":
+            living = [one.child.pid for one in under_way if one.child is not None]
+            return self.random.choice(living) if living else None
+        if what == "job":
+            return self._job_process(self.random.choice(under_way)) if under_way else None
+        if what == "worker":
+            living = [child.pid for child in self.cluster.workers if child.poll() is None]
+            return self.random.choice(living) if living else None
+        if what == "scheduler":
+            assert self.cluster.scheduler is not None
+            return self.cluster.scheduler.pid
+        return self.servers[what].pid
+
+    def _job_process(self, one: One) -> int | None:
+        with suppress(Exception):
+            said = (self.folder / f"client-{one.number}.out").read_text().split()
+            folder = JobFolder.open(said[-1])
+            pid = int((folder.progress() or {})["pid"])
+            if self.mark in Path(f"/proc/{pid}/environ").read_text():
+                return pid
+        return None
+
+    def _kill(self, what: str, under_way: list[One]) -> bool:
+        pid = self._victim(what, under_way)
+        if pid is None:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        if what == "scheduler":
+            self._later(what, lambda: self.cluster.replace_scheduler())
+        elif what == "worker":
+            self._later(what, self._new_worker)
+        elif what in self.restart:
+            self._later(what, self.restart[what])
+        return True
+
+    def _new_worker(self) -> None:
+        self.cluster.workers = [child for child in self.cluster.workers if child.poll() is None]
+        while len(self.cluster.workers) < 2:
+            self.cluster.start_worker()
+
+    def _stop(self, what: str, under_way: list[One]) -> bool:
+        pid = self._victim(what, under_way)
+        if pid is None:
+            return False
+        seconds = self.random.uniform(3, 30)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+
+        def go_on() -> None:
+            time.sleep(seconds)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+        self._later(what, go_on)
+        return True
+
+    def _cut(self, what: str, under_way: list[One]) -> bool:
+        network = self.s3 if what == "storage" else self.network
+        network.cut()
+        self._mend(what, network)
+        return True
+
+    def _stall(self, what: str, under_way: list[One]) -> bool:
+        self.s3.stall()
+        self._mend(what, self.s3)
+        return True
+
+    def _mend(self, what: str, network: Proxy) -> None:
+        seconds = self.random.uniform(2, 15)
+
+        def mend() -> None:
+            time.sleep(seconds)
+            network.mend()
+
+        self._later(what, mend)
+
+    def _later(self, what: str, repair: Callable[[], None]) -> None:
+        self._busy.add(what)
+
+        def act() -> None:
+            time.sleep(1.0)
+            try:
+                repair()
+            finally:
+                self._busy.discard(what)
+
+        thread = threading.Thread(target=act, daemon=True)
+        thread.start()
+        self._repairs.append(thread)
+
+    # ------------------------------------------------------------------ what is left
+    def settle(self) -> None:
+        for thread in self._repairs:
+            thread.join(120)
+        self.s3.mend()
+        self.network.mend()
+        self._new_worker()
+
+    def left_over(self) -> dict[str, int]:
+        """Counted when all jobs have ended."""
+        from distributed import Client as Dask
+
+        with Dask(self.cluster.address, set_as_default=False, timeout=60) as client:
+            wait_for("the workers", lambda: len(client.nthreads()) >= 2)
+            time.sleep(2)
+            shares = sum(client.run(_held).values())
+            inside, queued = client.run_on_scheduler(_booked)
+        own = {child.pid for child in self.cluster._all}
+        processes = [
+            one for one in psutil.process_iter(["pid", "cmdline"])
+            if one.pid not in own and _is_job(one, self.mark)
+        ]  # fmt: skip
+        drafts = leases = 0
+        for one in self.jobs:
+            names = children(one.url)
+            drafts += sum(name.endswith(".part") or name == "reserve" for name in names)
+            if "lease" in names:
+                last = sorted(children(join(one.url, "lease")))[-1]
+                held = json.loads(read_bytes(join(one.url, f"lease/{last}")) or b"{}")
+                leases += not held.get("released")
+        return {
+            "processes of jobs": len(processes), "shares on workers": shares,
+            "reservations": inside + queued, "drafts and reserves": drafts, "leases held": leases,
+        }  # fmt: skip
+
+
+def _held() -> int:
+    from evdist.engine.worker_state import STATES  # those of the worker
+
+    return len(STATES)
+
+
+def _booked(dask_scheduler: object = None) -> tuple[int, int]:
+    book = getattr(dask_scheduler, "evdist_book", None)
+    return (0, 0) if book is None else (len(book.inside), len(book.waiting))
+
+
+def _is_job(one: psutil.Process, mark: str) -> bool:
+    try:
+        return (
+            "evdist.service.client.background" in " ".join(one.cmdline())
+            and one.environ().get("EVDIST_CHAOS") == mark
+        )
+    except psutil.Error:
+        return False
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=20)
+    parser.add_argument("--at-once", type=int, default=3)
+    parser.add_argument("--prefect", action="store_true")
+    given = parser.parse_args()
+    bounds = Bounds()
+    memory = set(os.listdir("/dev/shm"))
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name, ExitStack() as stack:
+        chaos = Chaos(Path(name), given.seed, given.at_once)
+        chaos.start(stack, given.prefect)
+        chaos.run(given.jobs, given.minutes)
+        chaos.settle()
+        bounds.head(f"{len(chaos.jobs)} jobs, {sum(chaos.faults.values())} faults")
+        for kind, count in sorted(chaos.faults.items()):
+            bounds.note(kind, count)
+        bounds.at_most("jobs without the right bits", sum(not one.good for one in chaos.jobs), 0)
+        bounds.note("clients started", sum(one.clients for one in chaos.jobs))
+        bounds.note("longest job, s", max(one.seconds for one in chaos.jobs))
+        for what, count in chaos.left_over().items():
+            bounds.at_most(what, count, 0)
+        bounds.at_most("shared memory segments", len(set(os.listdir("/dev/shm")) - memory), 0)
+        told = Counter(text[:160] for one in chaos.jobs for text in one.errors)
+        for text, count in told.most_common():
+            print(f"  {count} x {text}")
+        for one in chaos.jobs:
+            if one.child is not None:
+                end(one.child)
+    return bounds.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
