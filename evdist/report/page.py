@@ -28,6 +28,9 @@ from evdist.report.objects import DRAWN, Describe, described, object_data
 
 __all__ = ["render_report", "write_report"]
 
+#: Uncertain objects that are explained.
+EXPLAINED = 3
+
 
 @dataclass(frozen=True)
 class _Picture:
@@ -135,6 +138,7 @@ def render_report(
             version=__version__,
             facts=facts,
             words=in_words(facts),
+            explained=_explained(partition, facts, X),
             script=script,
             policy=_policy(script),
             objects=object_data(
@@ -151,6 +155,12 @@ def render_report(
             total=duration(float(sum(timings.values()))) if timings else "",
         )
     )
+
+
+def _explained(partition: CredalPartition, facts: Facts, X: ArrayLike | None) -> list[str]:
+    """Why the most uncertain objects are where they are, in words."""
+    level = facts.summary.level
+    return [str(partition.explain(one.row, X, level=level)) for one in facts.uncertain[:EXPLAINED]]
 
 
 def _policy(script: str) -> str:
@@ -191,13 +201,17 @@ def _pictures(
     if X is not None:
         plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
         yield _picture(
-            plot.to_svg(plot.approximations(partition, X, max_points=DRAWN)),
+            plot.to_svg(
+                plot.approximations(
+                    partition, X, rule="decision", level=facts.summary.level, max_points=DRAWN
+                )
+            ),
             f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
-            "hulls of the lower and upper approximations of "
+            "hulls of the sure members, and of all objects that stay open, of "
             f"{facts.summary.n_clusters} clusters and "
             f"{facts.summary.n_outliers:,} outliers.",
-            "Solid lines enclose the objects that surely belong to a cluster, dashed lines those "
-            "that possibly do. Circles are outliers.",
+            "Solid lines enclose the objects that are surely in a cluster, dashed lines also those "
+            "for which it stays open. Circles are outliers.",
         )
     sizes = "; ".join(
         f"cluster {row.number}: {row.sure:,} to {row.possible:,}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from evdist.belief import FocalSets
@@ -9,7 +10,8 @@ from evdist.engine.admission import admitted
 from evdist.engine.owner_tasks import SHARE
 from evdist.engine.partitioning import table_shape
 from evdist.engine.workers import smallest_worker
-from evdist.evclus.checks import checked_settings
+from evdist.estimators.checks import integer
+from evdist.evclus.checks import USUAL, checked_settings
 from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
 from evdist.evclus.partitions.fit import fit_partitions
 from evdist.evclus.partitions.sites import PartitionSite
@@ -29,9 +31,12 @@ def in_partitions(
         "given masses as init": not isinstance(model.init, str),
         'focal_sets="select"': isinstance(family, str) and family == "select",
         "a GPU": model.device != "cpu",
+        'n_clusters="auto"': isinstance(model.n_clusters, str),
+        "scale": model.scale is not None,
     }
     named = ", ".join(name for name, there in others.items() if there)
     k, c = model.n_dissimilarities, model.n_clusters
+    k = USUAL if k == "auto" else k
     if not isinstance(k, int) or not isinstance(c, int):
         k = c = 1  # which is refused in its place
     asked = Asked(
@@ -60,7 +65,10 @@ def partition_site(model: Any, client: Any) -> PartitionSite:
 def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     """Fit, and set what a fitted EVCLUS has."""
     n, model.n_features_in_ = table_shape(X)
-    settings = checked_settings(model, _Counted(n), seed)
+    settings = checked_settings(
+        model, _Counted(n), seed, integer("n_clusters", model.n_clusters, 1)
+    )
+    settings = replace(settings, groups=False)
     with model._reporting() as report, admitted(client, _taken(client), report):
         fit = fit_partitions(X, model.metric, settings, partition_site(model, client), report)
     model.d0_, model.d0_curve_ = fit.d0, fit.d0_curve

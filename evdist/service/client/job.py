@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition
+from evdist.partition.explain import Explanation
 from evdist.progress import ProgressBar, one_line
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
@@ -161,6 +162,10 @@ class Job:
     def model(self) -> Any:
         """The fitted estimator: it predicts new objects."""
         return self._done().model()
+
+    def explain(self, i: int) -> Explanation:
+        """Why object i is where it is: clusters, strange attributes, nearest sure members."""
+        return self._done().explain(i)
 
     def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
         """Place new objects here and now; columns, encoding and scale are those of the job."""

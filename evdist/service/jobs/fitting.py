@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from evdist.data.dataset import Dataset
+from evdist.data.scale import ScaleWarning
 from evdist.evclus.partitions.estimator import in_partitions
 from evdist.partition import CredalPartition
 from evdist.registry import load
@@ -75,7 +76,9 @@ def sample(job: Job) -> dict[str, Any]:
         return {"sampled": False}
     job.tell("sample")
     client = {"client": job.client} if job.client is not None else {}
-    model.sample_pairs(_rows(job, model), **client)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
+        model.sample_pairs(_rows(job, model), **client)
     kept = [name for name in ("pairs.zarr", "partitions.zarr") if job.folder.has(name)]
     return {"sampled": bool(kept), "files": [f"{name}/zarr.json" for name in kept]}
 
@@ -106,7 +109,12 @@ def fit(job: Job) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as heard, _loading("evdist.service.jobs.results"):
         warnings.simplefilter("always")
         model.fit(rows, **given)
-    told = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
+    told = [
+        str(one.message) for one in heard
+        if issubclass(one.category, UserWarning)
+        # The check of the data has told that, in the words of a job.
+        and not issubclass(one.category, ScaleWarning)
+    ]  # fmt: skip
     for sentence in dict.fromkeys(told):
         logger.warning("%s", sentence)
     model.credal_partition_ = model.credal_partition_.with_ids(job.data.ids)
