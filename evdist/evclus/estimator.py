@@ -82,7 +82,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     d0 : float, "auto" or str such as "q0.9", default="auto"
         Dissimilarity from which on two objects are almost surely (0.95) in different clusters: a
         number, a quantile of the dissimilarities, or chosen on a sample ("auto"; for a list of
-        pairs that is "q0.9").
+        pairs that is "q0.9"; with many clusters from a preliminary partition).
     init : {"auto", "landmarks", "k-means++", "random"} or array or CredalPartition
         "landmarks" solves a sample of the objects from several starts and places the others
         against it; "k-means++" the same from seeded starts only; "random" starts from random
@@ -130,6 +130,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
         is 0): `ProgressBar()`, `LogProgress()`, or any function.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -181,6 +183,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     memory_limit: int | None = None
     partitions: str | int = "auto"
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(
         self,
