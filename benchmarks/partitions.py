@@ -149,7 +149,7 @@ def scaling(args: argparse.Namespace) -> None:
                     top = max(peaks.peak.values())
                     print(
                         f"| {count} | {n:,} | {megabytes(rest)} | {megabytes(top)} | "
-                        f"{megabytes(seen[0][0])} | {digest(fitted)} |", flush=True,
+                        f"{seen[0][0] / 1e3:,.0f} kB | {digest(fitted)} |", flush=True,
                     )  # fmt: skip
 
 
