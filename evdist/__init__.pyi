@@ -1,6 +1,12 @@
 # Written by `make format`.
+from evdist import belief as belief
+from evdist import combine as combine
 from evdist import features as features
 from evdist import metrics as metrics
+from evdist import mixture as mixture
+from evdist import plot as plot
+from evdist import progress as progress
+from evdist import report as report
 from evdist.belief import FocalSets as FocalSets
 from evdist.bootclus.estimator import Bootclus as Bootclus
 from evdist.constraints import expand_constraints as expand_constraints

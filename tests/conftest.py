@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # Figures are drawn into files; a machine without a screen must not matter. Set before any test
 # imports matplotlib.
 os.environ["MPLBACKEND"] = "Agg"
+# The suite runs in as many processes as there are cores: threads of BLAS, which it starts by itself
+# for small matrices too, would wait for each other. Set before NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief.focal import FocalSets
 
-__all__ = ["as_masses", "as_pair", "as_queries"]
-
 
 def as_masses(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """``m`` as a float (n, f) or (f,) array; float32 stays, everything else becomes float64."""

@@ -23,8 +23,6 @@ from evdist.belief.focal import FocalSets
 from evdist.belief.normalisation import normalise, rescale
 from evdist.belief.products import Rule, combine_pair
 
-__all__ = ["average", "conjunctive", "dempster", "disjunctive", "dubois_prade"]
-
 Combined = tuple[NDArray[np.floating], FocalSets]
 
 

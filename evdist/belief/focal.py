@@ -126,7 +126,7 @@ class FocalSets:
     def _ordered(cls, n_clusters: int, masks: list[int], omega: bool) -> FocalSets:
         if omega:
             masks = [*masks, (1 << n_clusters) - 1]
-        # One cluster: {1} is Omega; two clusters: the only pair is Omega.
+        # One cluster: {0} is Omega; two clusters: the only pair is Omega.
         return cls(n_clusters, tuple(dict.fromkeys(masks)))
 
     @staticmethod
@@ -174,14 +174,14 @@ class FocalSets:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Labels for tables and figures: the empty set, ``{1}``, ``{1,2}``, Omega (1-based)."""
+        """Labels for tables and figures: the empty set, ``{0}``, ``{0,1}``, Omega."""
         whole = (1 << self.n_clusters) - 1
         return tuple(
             "∅"
             if m == 0
             else "Ω"
             if m == whole and self.n_clusters > 1
-            else "{" + ",".join(str(k + 1) for k in self._members(m)) + "}"
+            else "{" + ",".join(str(k) for k in self._members(m)) + "}"
             for m in self.masks
         )
 

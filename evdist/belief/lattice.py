@@ -18,14 +18,6 @@ from numpy.typing import NDArray
 
 from evdist.belief.focal import FocalSets
 
-__all__ = [
-    "binary_order",
-    "subset_differences",
-    "subset_sums",
-    "superset_differences",
-    "superset_sums",
-]
-
 
 def binary_order(focal: FocalSets) -> NDArray[np.intp] | None:
     """Columns of a power set in the order of binary counting; None when sets are missing.

@@ -15,8 +15,6 @@ from evdist.belief.arrays import as_masses, as_pair
 from evdist.belief.focal import FocalSets
 from evdist.belief.lattice import binary_order, subset_sums
 
-__all__ = ["conflict", "jousselme", "nonspecificity"]
-
 
 def conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """Degree of conflict kappa = m1' C m2, row by row; NN-EVCLUS eq. (3); (n,).

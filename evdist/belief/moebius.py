@@ -14,13 +14,6 @@ from evdist.belief.arrays import as_masses
 from evdist.belief.focal import FocalSets
 from evdist.belief.lattice import subset_differences, superset_differences
 
-__all__ = [
-    "mass_from_belief",
-    "mass_from_commonality",
-    "mass_from_implicability",
-    "mass_from_plausibility",
-]
-
 
 def mass_from_implicability(b: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """m(A) = sum over B included in A of (-1)^(|A|-|B|) b(B), on the family; (n, f) or (f,)."""

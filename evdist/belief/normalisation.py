@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.belief.arrays import as_masses
 from evdist.belief.focal import FocalSets
 
-__all__ = ["discount", "normalise", "rescale"]
-
 
 def normalise(
     m: ArrayLike, focal: FocalSets, rule: Literal["dempster", "yager"] = "dempster"

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from evdist.belief.focal import FocalSets
 from evdist.belief.lattice import binary_order
 
-__all__ = ["Rule", "combine_pair"]
-
 Rule = Literal["conjunctive", "disjunctive", "dubois_prade"]
 
 #: Elements of a temporary, and rows taken at a time: few enough to stay in a processor's cache.

@@ -26,16 +26,6 @@ from evdist.belief.focal import FocalSets
 from evdist.belief.lattice import binary_order, subset_sums, superset_sums
 from evdist.belief.normalisation import normalise
 
-__all__ = [
-    "belief",
-    "commonality",
-    "contour",
-    "implicability",
-    "pignistic",
-    "plausibility",
-    "singleton_belief",
-]
-
 Queries = FocalSets | Iterable[Iterable[int]] | None
 
 

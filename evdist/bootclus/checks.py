@@ -71,5 +71,5 @@ def _has_singletons(focal_sets: FocalSets) -> None:
     if missing.size:
         raise ValueError(
             "focal_sets must hold every single cluster, but "
-            f"{{{int(missing[0]) + 1}}} is not among them. Start from FocalSets.simple."
+            f"{{{int(missing[0])}}} is not among them. Start from FocalSets.simple."
         )

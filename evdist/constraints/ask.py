@@ -146,8 +146,8 @@ def _candidate_clusters(pl: Floats, away: Floats | None) -> list[int]:
 def _surest(partition: CredalPartition) -> NDArray[np.int64]:
     """The object of greatest pignistic probability in each cluster, ties to the lower; (c,).
 
-    Not the one of least nonspecificity: that of an object halfway between two clusters, m({1}) =
-    m({2}) = 1/2, is 0.
+    Not the one of least nonspecificity: that of an object halfway between two clusters, m({0}) =
+    m({1}) = 1/2, is 0.
     """
     surest = partial(_surest_of_block, focal=partition.focal_sets)
     return _least(gather_rows(surest, partition.mass))

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.data.pieces import array_pieces
-from evdist.data.tables import column_names, frames, is_frame, table_pieces
+from evdist.data.tables import (
+    as_frame,
+    column_names,
+    frames,
+    is_frame,
+    is_lazy_frame,
+    table_pieces,
+)
+from evdist.partition.ids import ids_of, storable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +36,12 @@ _MOST_CLASSES = 100_000
 
 
 class Piece(NamedTuple):
-    """Some consecutive rows: numbers (r, d), classes as text (r,), weights (r,)."""
+    """Some consecutive rows: numbers (r, d), classes as text (r,), weights (r,), ids (r,)."""
 
     X: NDArray[Any]
-    label: NDArray[Any] | None
-    weight: NDArray[Any] | None
+    label: NDArray[Any] | None = None
+    weight: NDArray[Any] | None = None
+    id: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,9 @@ class Table:
     drop : names of columns to leave out
     delimiter : str, optional
         Between the values of a CSV file; found out when it is not given.
+    id : name of the column that names the objects; without one the index of a data frame does,
+        unless it only counts the rows
+    encoding : how columns of any kind become numbers; None where they are numbers already
     """
 
     source: Any
@@ -55,6 +67,11 @@ class Table:
     weight: str | None = None
     drop: tuple[str, ...] = ()
     delimiter: str | None = None
+    id: str | None = None
+    encoding: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", as_frame(self.source))
 
     @property
     def name(self) -> str:
@@ -62,20 +79,32 @@ class Table:
 
     def names(self) -> list[str] | None:
         """Names of the columns used, None for arrays."""
-        there = self._there()
+        there = self.there()
         if there is None:
             return None
-        aside = (self.label, self.weight, *self.drop)
+        aside = (self.label, self.weight, self.id, *self.drop)
         return list(self.columns or [name for name in there if name not in aside])
+
+    def columns_out(self) -> list[str] | None:
+        """Names of the columns of numbers, None for arrays."""
+        return self.names() if self.encoding is None else self.encoding.names
+
+    def raw_pieces(self) -> Iterator[pd.DataFrame]:
+        """The columns used, as they stand there."""
+        used = self.names()
+        if used is None:
+            raise ValueError(f"{self.name} is an array of numbers: there is nothing to encode.")
+        self._check_names(used)
+        return (frame[used] for frame in self._frames(used))
 
     def pieces(self) -> Iterator[Piece]:
         """The rows; text, missing columns and empty tables are refused."""
         used = self.names()
         if used is None:
-            if self.label or self.weight or self.columns or self.drop:
+            if self.label or self.weight or self.columns or self.drop or self.id:
                 raise ValueError(
                     f"{self.name} is an array without names of columns; leave out columns, drop, "
-                    "label and weight, or store it as CSV or Parquet."
+                    "label, weight and id, or store it as CSV or Parquet."
                 )
             for rows in self._arrays():
                 if rows.ndim != 2 or rows.dtype.kind not in "fiub":
@@ -83,30 +112,38 @@ class Table:
                         f"{self.name} must be a table of numbers, (rows, columns), got shape "
                         f"{rows.shape} of {rows.dtype}."
                     )
-                yield Piece(rows, None, None)
+                yield Piece(rows)
             return
         self._check_names(used)
+        # Pieces of a table without ids count on from where the one before ended.
+        indexed = ids_of(self.source) is not None
         read, first = frames(), 0
         for frame in self._frames(used):
             yield Piece(
-                read.numbers(frame[used], self.name, first),
+                read.numbers(frame[used], self.name, first)
+                if self.encoding is None
+                else self.encoding(frame[used], first),
                 None if self.label is None else read.classes(frame[self.label]),
                 None
                 if self.weight is None
                 else read.weights(frame[self.weight], self.weight, first),
+                (ids_of(frame) if indexed else None)
+                if self.id is None
+                else read.ids(frame[self.id], self.id, first),
             )
             first += len(frame)
 
-    def _there(self) -> list[str] | None:
-        if is_frame(self.source):
+    def there(self) -> list[str] | None:
+        """Names of all columns, None for arrays."""
+        if is_frame(self.source) or is_lazy_frame(self.source):
             return [str(name) for name in self.source.columns]
         if not isinstance(self.source, str | Path):
             return None
         return column_names(self.source, self.delimiter)
 
     def _check_names(self, used: Sequence[str]) -> None:
-        there = self._there() or []
-        for name in (*used, *filter(None, (self.label, self.weight)), *self.drop):
+        there = self.there() or []
+        for name in (*used, *filter(None, (self.label, self.weight, self.id)), *self.drop):
             if name not in there:
                 raise ValueError(
                     f"{self.name} has no column {name!r}; it has {', '.join(map(repr, there))}."
@@ -136,8 +173,11 @@ class Table:
     def _frames(self, used: Sequence[str]) -> Iterator[pd.DataFrame]:
         if is_frame(self.source):
             yield from frames().cut(self.source)
+        elif is_lazy_frame(self.source):
+            for part in self.source.partitions:
+                yield from frames().cut(part.compute())
         else:
-            aside = [name for name in (self.label, self.weight) if name]
+            aside = [name for name in (self.label, self.weight, self.id) if name]
             yield from frames().pieces(str(self.source), [*used, *aside], self.delimiter)
 
 
@@ -153,6 +193,10 @@ class Contents:
     classes: list[str] | None
     weighted: bool
     fingerprint: str
+    #: Whether objects have ids: None, "number" or "text".
+    ids: str | None = None
+    #: How the columns were made numbers, as JSON.
+    encoding: list[dict[str, Any]] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -167,8 +211,18 @@ class Digest:
     rows: Any = field(default_factory=hashlib.sha256)
     label: Any = field(default_factory=hashlib.sha256)
     weight: Any = field(default_factory=hashlib.sha256)
+    id: Any = None
 
-    def add(self, X: NDArray[Any], label: NDArray[Any] | None, weight: NDArray[Any] | None) -> None:
+    def add(
+        self,
+        X: NDArray[Any],
+        label: NDArray[Any] | None,
+        weight: NDArray[Any] | None,
+        ids: NDArray[Any] | None = None,
+    ) -> None:
+        if ids is not None:
+            self.id = self.id or hashlib.sha256()
+            self.id.update("\0".join([*map(str, storable(ids).tolist()), ""]).encode())
         self.rows.update(np.ascontiguousarray(X, X.dtype.newbyteorder("<")).view(np.uint8).data)
         if label is not None:
             self.label.update("\0".join([*label.tolist(), ""]).encode())
@@ -176,7 +230,8 @@ class Digest:
             self.weight.update(np.ascontiguousarray(weight, "<f8").view(np.uint8).data)
 
     def text(self, shape: tuple[int, int], dtype: str, columns: list[str] | None) -> str:
-        parts = [self.rows, self.label, self.weight]
+        # Ids only where there are some: fingerprints of data without them stay what they were.
+        parts = [self.rows, self.label, self.weight, *([self.id] if self.id else [])]
         known = json.dumps([list(shape), dtype, columns, [part.hexdigest() for part in parts]])
         return hashlib.sha256(known.encode()).hexdigest()
 
@@ -184,13 +239,17 @@ class Digest:
 def read_contents(table: Table, tell: Callable[[int], None] | None = None) -> Contents:
     """Read a table once; `tell` hears how many rows were read."""
     n, d, dtype = 0, 0, ""
+    ids: str | None = None
     digest = Digest()
     classes: dict[str, None] = {}
     label, weighted = table.label is not None, table.weight is not None
     for piece in table.pieces():
         d = d or piece.X.shape[1]
         dtype = dtype or ("float32" if piece.X.dtype in (np.float32, np.float16) else "float64")
-        digest.add(piece.X.astype(dtype, copy=False), piece.label, piece.weight)
+        digest.add(piece.X.astype(dtype, copy=False), piece.label, piece.weight, piece.id)
+        if piece.id is not None:
+            kind = "number" if storable(piece.id).dtype.kind == "i" else "text"
+            ids = "text" if "text" in (ids, kind) else "number"
         if piece.label is not None:
             classes.update(dict.fromkeys(piece.label.tolist()))
             if len(classes) > _MOST_CLASSES:
@@ -203,6 +262,8 @@ def read_contents(table: Table, tell: Callable[[int], None] | None = None) -> Co
             tell(n)
     if n == 0 or d == 0:
         raise ValueError(f"{table.name} holds no rows.")
-    columns = table.names()
+    columns = table.columns_out()
     names = sorted(name for name in classes if name) if label else None
-    return Contents(n, d, dtype, columns, names, weighted, digest.text((n, d), dtype, columns))
+    mark = digest.text((n, d), dtype, columns)
+    encoding = None if table.encoding is None else table.encoding.to_json()
+    return Contents(n, d, dtype, columns, names, weighted, mark, ids, encoding)

@@ -6,6 +6,7 @@ data.zarr/  zarr v3 group; attributes {"evdist": "data", "version": 1, "n", "d",
   X         (n, d) float32 or float64, chunks of whole rows
   label     (n,) int32 numbers into "classes", -1 where unknown; only where there are labels
   weight    (n,) float64; only where there are weights
+  id        (n,) int64 or text; only where objects have ids
 ```
 A store is filled chunk by chunk by one process at a time; what a stopped writer has left is kept,
 and only what is missing is written again. Chunks end with a checksum. "complete" is written last,
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from evdist.data.contents import Contents, Digest, Piece, Table, read_contents
 from evdist.data.pieces import regrouped
+from evdist.partition.ids import storable
 from evdist.stores.encoding import (
     COMPRESSOR,
     StoreError,
@@ -111,10 +113,13 @@ def _write(
     number = {name: i for i, name in enumerate(contents.classes or [])}
     label = np.full(contents.n, -1, np.int32) if contents.classes is not None else None
     weight = np.empty(contents.n) if contents.weighted else None
+    ids = None
+    if contents.ids is not None:
+        ids = np.empty(contents.n, dtype=np.int64 if contents.ids == "number" else object)
     digest, lo = Digest(), 0
     for piece in map(Piece._make, regrouped(table.pieces(), rows)):
         block = piece.X.astype(contents.dtype, copy=False)
-        digest.add(block, piece.label, piece.weight)
+        digest.add(block, piece.label, piece.weight, piece.id)
         hi = lo + len(block)
         if hi > contents.n or block.shape[1] != contents.d:
             break  # the digest tells
@@ -124,6 +129,9 @@ def _write(
             label[lo:hi] = [number.get(name, -1) for name in piece.label.tolist()]
         if weight is not None:
             weight[lo:hi] = piece.weight
+        if ids is not None and piece.id is not None:
+            names = storable(piece.id)
+            ids[lo:hi] = names if contents.ids == "number" else [str(name) for name in names]
         lo = hi
         if tell is not None:
             tell(lo)
@@ -134,16 +142,32 @@ def _write(
         still_ours()
         remove(url)
         raise StoreError(f"{table.name} changed while it was read. Start again when it is at rest.")
-    for name, values in (("label", label), ("weight", weight)):
+    if table.id is not None and ids is not None:
+        _refuse_twice(ids, table.id, url)
+    for name, values in (("label", label), ("weight", weight), ("id", ids)):
         if values is not None:
             # Never anew in the place of what is there: a reader would see it empty.
             target = group.require_array(
-                name, shape=values.shape, chunks=values.shape, dtype=values.dtype,
+                name, shape=values.shape, chunks=values.shape,
+                dtype=str if values.dtype == object else values.dtype,
                 compressors=checked(COMPRESSOR),
             )  # fmt: skip
             target[:] = values
     still_ours()
     group.attrs["complete"] = True
+
+
+def _refuse_twice(ids: NDArray[Any], column: str, url: str) -> None:
+    """An id that two objects have joins neither."""
+    seen: dict[Any, int] = {}
+    for row, value in enumerate(ids.tolist()):
+        if value in seen:
+            remove(url)
+            raise ValueError(
+                f"Column {column!r} of ids holds {value!r} twice, in rows {seen[value]} and {row}. "
+                "Choose a column that names each object once, or remove the copy."
+            )
+        seen[value] = row
 
 
 def _holds(X: zarr.Array[Any], lo: int, hi: int, block: NDArray[Any]) -> bool:
@@ -179,7 +203,7 @@ def _group(url: str, contents: Contents) -> zarr.Group:
             )
         return group
     group = zarr.open_group(url, mode="a", zarr_format=3)
-    group.attrs.update({**sealed, "complete": False})
+    group.attrs.update({**sealed, "complete": False, "encoding": contents.encoding})
     itemsize = np.dtype(contents.dtype).itemsize
     group.create_array(
         "X",
@@ -214,6 +238,8 @@ class Dataset:
     label: NDArray[np.int32] | None
     weight: NDArray[np.float64] | None
     fingerprint: str
+    ids: NDArray[Any] | None = None
+    encoding: list[dict[str, Any]] | None = None
 
     @property
     def n(self) -> int:
@@ -239,12 +265,16 @@ class Dataset:
         if X.nchunks_initialized != X.nchunks:
             missing = X.nchunks - X.nchunks_initialized
             raise StoreError(f"{url} is damaged: {missing} of {X.nchunks} chunks are lost. {_CURE}")
-        aside = {name: _beside(url, group, name) for name in ("label", "weight")}
+        aside = {name: _beside(url, group, name) for name in ("label", "weight", "id")}
         if (aside["label"] is None) != (attributes["classes"] is None):
             raise StoreError(f"{url} is damaged: the classes of the rows are lost. {_CURE}")
+        ids = aside["id"]
+        if ids is not None and ids.dtype.kind not in "iu":
+            ids = ids.astype(object)
         return cls(
             url, X, attributes["columns"], attributes["classes"],
-            aside["label"], aside["weight"], attributes["fingerprint"],
+            aside["label"], aside["weight"], attributes["fingerprint"], ids,
+            attributes.get("encoding"),
         )  # fmt: skip
 
     @property

@@ -168,6 +168,17 @@ def weights(values: pd.Series, name: str, first: int) -> NDArray[np.float64]:
     return weight
 
 
+def ids(values: pd.Series, name: str, first: int) -> NDArray[Any]:
+    """Names of objects: whole numbers or text, none missing; those of row `first` on."""
+    gone = values.isna().to_numpy()
+    if gone.any():
+        row = first + int(gone.argmax())
+        raise ValueError(f"Column {name!r} of ids has no value in row {row}. Fill it in.")
+    if pd.api.types.is_integer_dtype(values):
+        return values.to_numpy()
+    return np.array([str(value) for value in values], dtype=object)
+
+
 def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:
     """Refuse columns of anything but numbers, naming the column and the first such row.
 
@@ -185,5 +196,6 @@ def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:
         raise ValueError(
             f"Column {column!r} of {name} is not numeric: row {first + row} holds "
             f"{values.iloc[row]!r}. "
-            "Leave that column out or encode it as numbers."
+            "Leave that column out, or encode the table as numbers: with "
+            "evdist.features.TableEncoder in a pipeline, in a job with data.encode (--encode)."
         )

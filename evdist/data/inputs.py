@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from evdist.data.pieces import array_pieces, dask_pieces, regrouped, rows_at_once
-from evdist.data.tables import frames, is_frame, read_table, table_pieces
+from evdist.data.tables import as_frame, frames, is_frame, read_table, table_pieces
 from evdist.partition.rows import is_dask
 
 
@@ -26,9 +26,33 @@ def load(X: Any, *, numeric: bool = False) -> Any:
         return np.concatenate([np.asarray(part) for part in dask_pieces(X)])
     if _is_stored(X):
         return np.asarray(X[:])
+    X = as_frame(X)
     if numeric and is_frame(X):
         frames().refuse_text(X, "X")
     return X
+
+
+def objects(X: Any, *, elements: bool = False) -> Any:
+    """Objects for a callable metric: a table (n, d), or (n,) elements of any kind.
+
+    A list of texts, a Series, and a list of series of unequal length are elements; a list of rows
+    of one length is a table, unless `elements` are asked for.
+    """
+    if is_frame(X) or (hasattr(X, "ndim") and X.ndim > 1):
+        return X
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    values = list(X)
+    if values and all(isinstance(value, str) for value in values):
+        return np.asarray(values)
+    lengths = {np.shape(value) for value in values if not isinstance(value, str | dict | set)}
+    rows = len(lengths) == 1 and all(np.ndim(value) == 1 for value in values)
+    if rows and not elements:
+        return np.asarray(values)  # a table written as a list of rows
+    out = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):  # at once, NumPy would take them apart
+        out[place] = value
+    return out
 
 
 def _is_stored(X: Any) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from evdist.data.pair_cache import PairCache
+from evdist.data.sparse import SparseSource
 from evdist.kernels.distances import METRICS, Metric, distances, pairwise
 from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.stores.fingerprints import fingerprint
@@ -106,21 +108,39 @@ class AttributeSource:
 
 @dataclass(frozen=True)
 class CallableSource:
-    """Rows of anything and a user's function of two rows: one Python call per kept pair."""
+    """Objects of any kind and a user's function of two of them, called once for each pair.
+
+    `X` is (n, d), whose rows the function gets, or (n,), whose elements it gets: text, series of
+    any length. An object's dissimilarity to itself is 0 and not asked for.
+    """
 
     X: NDArray[Any]
-    metric: Callable[[NDArray[Any], NDArray[Any]], float]
+    metric: Callable[[Any, Any], float]
     name: str = "callable"
+    #: Numbers of these objects in the source that they were taken from, None for their own.
+    numbers: NDArray[np.int64] | None = None
+    known: PairCache = field(default_factory=PairCache)
 
     @property
     def n(self) -> int:
         return len(self.X)
 
     def distances(self, mine: Objects, others: Objects) -> NDArray[np.float32]:
-        left = np.repeat(mine, others.shape[1])
-        # Ask for (smaller, larger): an asymmetric function then gives one value per pair.
-        a, b = np.minimum(left, others.ravel()), np.maximum(left, others.ravel())
-        return check_dissimilarities(pairwise(self.metric, self.X[a], self.X[b]), mine, others)
+        left, right = np.repeat(mine, others.shape[1]).astype(np.int64), others.ravel()
+        numbers = np.arange(self.n) if self.numbers is None else self.numbers
+        # Asked for (smaller, larger): an asymmetric function then gives one value per pair.
+        a, b = np.minimum(numbers[left], numbers[right]), np.maximum(numbers[left], numbers[right])
+        found, apart = np.zeros(len(left), np.float32), a != b
+
+        def compute(i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[Any]:
+            order = np.argsort(numbers)
+            here = (order[np.searchsorted(numbers, part, sorter=order)] for part in (i, j))
+            values = np.asarray(pairwise(self.metric, *(self.X[rows] for rows in here)))
+            one, other = (part.astype(np.uint32) for part in (i, j))
+            return check_dissimilarities(values, one, other[:, None])[:, 0]
+
+        found[apart] = self.known.get(a[apart], b[apart], compute)
+        return found.reshape(others.shape)
 
     def cross(self, new: NDArray[Any], others: Objects) -> NDArray[np.float32]:
         mine = np.arange(len(new), dtype=np.uint32)
@@ -133,7 +153,8 @@ class CallableSource:
         return fingerprint(self.name, function, self.X)
 
     def subset(self, objects: Objects) -> CallableSource:
-        return CallableSource(self.X[objects], self.metric)
+        numbers = objects.astype(np.int64) if self.numbers is None else self.numbers[objects]
+        return CallableSource(self.X[objects], self.metric, self.name, numbers, self.known)
 
 
 @dataclass(frozen=True)
@@ -272,29 +293,27 @@ def known_metric(metric: object) -> str:
 
 
 def is_pair_list(X: Any, metric: Any) -> bool:
-    """A sparse matrix, or three columns i, j, d with metric="pairs"."""
-    return sp.issparse(X) or metric == "pairs"
+    """A square sparse matrix, unless the metric is the cosine, or three columns i, j, d with
+    metric="pairs"."""
+    if sp.issparse(X):
+        return X.shape[0] == X.shape[1] and metric != "cosine"
+    return isinstance(metric, str) and metric == "pairs"
 
 
 def make_source(X: Any, metric: Any, n_threads: int = 1) -> Source | PairList:
     """The source of dissimilarities that X and `metric` describe."""
     if sp.issparse(X):
-        return _sparse_pairs(X)
+        return _sparse_pairs(X) if is_pair_list(X, metric) else SparseSource.of(X, metric)
     if isinstance(metric, str) and metric == "pairs":
         return _listed_pairs(X)
     if isinstance(metric, str) and metric == "precomputed":
         return MatrixSource.of(np.asarray(X, dtype=float))
     if callable(metric):
-        return CallableSource(np.asarray(X), metric)
+        return CallableSource(X if isinstance(X, np.ndarray) else np.asarray(X), metric)
     return AttributeSource.of(X, known_metric(metric), n_threads)
 
 
 def _sparse_pairs(X: Any) -> PairList:
-    if X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"A sparse X is taken for dissimilarities of pairs and must be square, got {X.shape}. "
-            "For attributes pass X.toarray()."
-        )
     coo = X.tocoo()
     return pair_list(coo.row, coo.col, coo.data, X.shape[0])
 

@@ -31,6 +31,21 @@ def is_frame(table: Any) -> bool:
     return pandas is not None and isinstance(table, pandas.DataFrame)
 
 
+def as_frame(table: Any) -> Any:
+    """A polars frame or an Arrow table as a pandas frame; anything else as it is."""
+    kind = f"{type(table).__module__}.{type(table).__name__}"
+    if kind in ("pyarrow.lib.Table", "pyarrow.lib.RecordBatch"):
+        return table.to_pandas()
+    if kind.startswith("polars.") and kind.endswith("DataFrame") and hasattr(table, "to_arrow"):
+        return table.to_arrow().to_pandas()
+    return table
+
+
+def is_lazy_frame(table: Any) -> bool:
+    """Whether this is a Dask frame, whose parts have named columns."""
+    return hasattr(table, "dask") and hasattr(table, "partitions") and hasattr(table, "columns")
+
+
 def read_table(path: str | Path) -> NDArray[Any]:
     """All rows of a .npy, .csv(.gz), .parquet or .zarr file; text columns are refused."""
     name = str(path)

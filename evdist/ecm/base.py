@@ -14,6 +14,7 @@ from evdist.ecm.blocks import LocalRows, rows_of
 from evdist.ecm.solver import ECMSolver, Fitted, Model, Rows
 from evdist.ecm.start import SAMPLE, seeded_solvers, with_neighbour_pairs
 from evdist.engine.loop import Solution, best_of, minimise
+from evdist.engine.progress import Report
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import (
     at_most_objects,
@@ -70,11 +71,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
         seeded, plain = isinstance(self.init, str), self.metric == "euclidean"
         with self._reporting() as report:
             if seeded:
-                solvers = seeded_solvers(
-                    X, w, model, n_init=self.n_init, seed=seed, tol=tol,
-                    n_threads=thread_count(self.n_jobs),
-                )  # fmt: skip
-                start = best_of(solvers, most, stage="start 1 of 1", report=report)
+                start = self._from_seeds(X, model, w, seed, report)
                 model = start.value.model
             if self.focal_sets == "select":
                 first = minimise(
@@ -85,6 +82,16 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
                 return start
             model = model if plain else model.adaptive()
             return minimise(ECMSolver(rows, model, tol), most, report=report)
+
+    def _from_seeds(
+        self, X: NDArray[Any], model: Model, w: NDArray[Any] | None, seed: int, report: Report
+    ) -> Solution[Fitted]:
+        """The best of `n_init` fits from k-means++ seeds."""
+        solvers = seeded_solvers(
+            X, w, model, n_init=self.n_init, seed=seed, tol=float(self.tol),
+            n_threads=thread_count(self.n_jobs),
+        )  # fmt: skip
+        return best_of(solvers, int(self.max_iter), stage="start 1 of 1", report=report)
 
     def _masses(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """Masses of ECM at the fitted prototypes."""

@@ -14,12 +14,9 @@ from evdist.belief import FocalSets
 from evdist.constraints import check_links
 from evdist.ecm.base import PrototypeClusterer, check_spread, checked_model, delta_for
 from evdist.ecm.linked import LinkedProblem, fit_cecm
-from evdist.ecm.start import seeded_solvers
-from evdist.engine.loop import best_of
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative, weights
-from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
 
 _FAMILIES = ("simple", "pairs", "full")
@@ -134,12 +131,7 @@ class CECM(PrototypeClusterer):
         tol, most = float(self.tol), int(self.max_iter)
         with self._reporting() as report:
             if isinstance(self.init, str):
-                solvers = seeded_solvers(
-                    X, w, model, n_init=self.n_init, seed=seed, tol=tol,
-                    n_threads=thread_count(self.n_jobs),
-                )  # fmt: skip
-                start = best_of(solvers, most, stage="start 1 of 1", report=report)
-                model = start.value.model
+                model = self._from_seeds(X, model, w, seed, report).value.model
             if self.metric == "adaptive":
                 model = model.adaptive()
             fit = fit_cecm(problem, model, tol=tol, max_iter=most, report=report)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
 from evdist.ecm.base import check_descent, chosen_sets, ecm_parameters
@@ -20,6 +19,7 @@ from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import one_of, weights
+from evdist.estimators.placing import RowMasses
 from evdist.partition import CredalPartition
 
 _FAMILIES = ("simple", "pairs", "full")
@@ -29,7 +29,7 @@ _SYMMETRY = 1e-8
 
 
 @dataclass(eq=False, repr=False)
-class RECM(CredalClusterer):
+class RECM(RowMasses, CredalClusterer):
     """Relational evidential c-means: ECM on squared dissimilarities between objects.
 
     With squared Euclidean distances it does what ECM does on the attributes, except for the seeds.
@@ -81,6 +81,8 @@ class RECM(CredalClusterer):
     >>> RECM(n_clusters=3, random_state=0).fit(D).credal_partition_.mass.shape
     (300, 5)
     """
+
+    _mass_type = np.float32
 
     n_clusters: int = 4
     _: KW_ONLY
@@ -188,14 +190,9 @@ class RECM(CredalClusterer):
         self.shift_, self.delta_ = model.shift, model.delta
 
     # ------------------------------------------------------------------ new objects, on disk
-    def predict_mass(self, X: Any) -> NDArray[np.float32]:
-        """Mass functions of new objects, (rows, f).
-
-        X is (rows, d), or with metric="precomputed" (rows, n): the squared dissimilarities of the
-        new objects to all fitted ones.
-        """
-        check_is_fitted(self, "credal_partition_")
-        D = np.asarray(self._table(X, reset=False), dtype=float)
+    def _masses(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Precomputed dissimilarities are squared, as those of the fit."""
+        D = np.asarray(X, dtype=float)
         if self._objects is None:
             _refuse_negative(D)
         else:

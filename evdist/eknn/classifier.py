@@ -14,6 +14,7 @@ from evdist.eknn.labels import CrispLabels, SoftLabels, learn
 from evdist.eknn.search import nearest_of_new, nearest_others, search
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer, non_negative, positive
+from evdist.kernels.threads import one_blas_thread
 from evdist.partition import CredalPartition
 
 #: Soft labels are combined on all sets of classes.
@@ -94,7 +95,7 @@ class EKNNClassifier(EvidentialClassifier):
         d, who = nearest_others(self._index, X, K)
         d2 = d * d
         if given is None:
-            with self._reporting() as report:
+            with one_blas_thread(), self._reporting() as report:
                 learnt = learn(
                     labels, d2, who, self.alpha, tol=self.tol, max_iter=self.max_iter,
                     clock=self._clock(report, len(X)),

@@ -159,7 +159,7 @@ class EKNNclus(RowMasses, CredalClusterer):
     def _checked(self, X: NDArray[Any]) -> int:
         """The number of neighbours, once every parameter has been checked."""
         n = len(X)
-        one_of("metric", self.metric, tuple(METRICS))
+        one_of("metric", self.metric, METRICS)
         if self.metric == "precomputed":
             MatrixSource.of(X)
         positive("q", self.q, below=1.0)

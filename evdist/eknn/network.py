@@ -17,6 +17,7 @@ from evdist.eknn.network_model import Network, first_network, fit_network, masse
 from evdist.engine.loop import Solution
 from evdist.engine.progress import Clock, Progress
 from evdist.estimators.checks import integer, non_negative, weights
+from evdist.kernels.threads import one_blas_thread
 from evdist.partition import CredalPartition
 
 #: Prototypes per class by default.
@@ -108,8 +109,8 @@ class EvidentialNN(EvidentialClassifier):
         w = np.ones(len(X)) if w is None else w
         per_class = self._checked(number)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.mu_, self.cv_errors_ = self._chosen_mu(X, number, w, per_class, seed)
-        with self._reporting() as report:
+        with one_blas_thread(), self._reporting() as report:
+            self.mu_, self.cv_errors_ = self._chosen_mu(X, number, w, per_class, seed)
             clock = self._clock(report, len(X))
             best = self._best(X, number, w, per_class, self.mu_, seed, clock)
         self._network = best.value

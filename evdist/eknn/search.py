@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-#: Metrics by name, and how scikit-learn calls them.
-METRICS = {
-    "euclidean": "euclidean",
-    "cityblock": "cityblock",
-    "chebyshev": "chebyshev",
-    "cosine": "cosine",
-    "correlation": "correlation",
-    "precomputed": "precomputed",
-}
+METRICS = ("euclidean", "cityblock", "chebyshev", "cosine", "correlation", "precomputed")
 #: Rows searched at once.
 _ROWS = 65_536
 
@@ -27,7 +19,7 @@ def search(
     X: NDArray[Any], metric: str = "euclidean", n_jobs: int | None = None
 ) -> NearestNeighbors:
     """An index of the rows of X; how many threads ask it changes nothing."""
-    return NearestNeighbors(metric=METRICS[metric], n_jobs=n_jobs).fit(X)
+    return NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
 
 
 def nearest_others(index: NearestNeighbors, X: NDArray[Any], K: int) -> Found:

@@ -7,8 +7,6 @@ from typing import Any
 
 from evdist.engine.workers import smallest_worker
 
-__all__ = ["device_count", "find_device", "find_here"]
-
 
 def find_device(name: Any, client: Any = None) -> str | None:
     """The torch name of the GPU that "cuda", "cuda:1" or "auto" means; None is the CPU.

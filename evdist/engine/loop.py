@@ -13,8 +13,6 @@ from typing import Generic, Protocol, TypeVar
 
 from evdist.engine.progress import Clock, Report
 
-__all__ = ["Descent", "Solution", "Solver", "best_of", "minimise", "relative_fall"]
-
 V = TypeVar("V")
 
 

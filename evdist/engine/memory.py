@@ -13,8 +13,6 @@ import psutil
 
 from evdist.engine.workers import smallest_worker
 
-__all__ = ["available", "check_memory", "gigabytes"]
-
 
 def available() -> int:
     """Bytes that this process may still take."""

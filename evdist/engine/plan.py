@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CYCLE", "PIECE_ROWS", "Plan", "whole_cycles"]
-
 #: Rows of a piece at most. Pieces come from n alone, never from the number of workers, so sums
 #: over pieces have the same bits everywhere.
 PIECE_ROWS = 2048

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Clock", "Progress", "Report"]
-
 
 @dataclass(frozen=True)
 class Progress:

@@ -27,7 +27,6 @@ from evdist.engine.workers import ATTEMPTS, LOOK, WorkersLostError, library, wai
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Group", "RankLostError", "Ranks", "shares"]
 
 #: Seconds that ranks wait for each other, when they meet and in every step.
 MEETING, PATIENCE = 15.0, 600.0

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evdist.data.inputs import load, refuse_bad_values
+from evdist.data.inputs import load, objects, refuse_bad_values
 from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
+from evdist.partition.ids import ids_of
 
 
 class CredalEstimator(SavedModel, SweepCallbacks):
@@ -37,11 +39,32 @@ class CredalEstimator(SavedModel, SweepCallbacks):
     def _table(self, X: Any, **check: Any) -> NDArray[Any]:
         """X (array, frame, lazy array or path) as finite numbers, (n, d)."""
         X = load(X, numeric=self._numeric)
+        if check.get("reset", True):
+            self._fitted_ids = ids_of(X)
         if not self._numeric:
-            X = X if hasattr(X, "shape") else np.asarray(X)
+            fitted = not check.get("reset", True) and getattr(self, "_of_elements", False)
+            X = objects(X, elements=fitted)
+            self._of_elements = X.ndim == 1
+            if X.ndim == 1:  # elements, not rows: nothing for scikit-learn to look at
+                return self._elements(X, **check)
             return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
+        if sp.issparse(X) and self._takes_sparse:
+            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
+        return X
+
+    #: Whether X may be a sparse matrix of attributes.
+    _takes_sparse = False
+
+    def _elements(
+        self, X: NDArray[Any], reset: bool = True, ensure_min_samples: int = 1
+    ) -> NDArray[Any]:
+        """Objects of any kind, (n,), that only a callable metric can read."""
+        if len(X) < ensure_min_samples:
+            raise ValueError(f"There must be at least {ensure_min_samples} objects, got {len(X)}.")
+        if reset:
+            self.n_features_in_ = 1
         return X
 
     @property
@@ -61,6 +84,7 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
         `history` holds the objective before the first and after every iteration.
         """
+        partition = partition.with_ids(self.__dict__.pop("_fitted_ids", None))
         self.credal_partition_ = partition
         self.labels_ = partition.labels()
         self.history_ = [float(value) for value in history]
@@ -77,16 +101,43 @@ class CredalEstimator(SavedModel, SweepCallbacks):
             )
 
 
-class CredalClusterer(CredalEstimator, ClusterMixin, BaseEstimator):
-    """Base of the clusterers."""
+class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstimator):
+    """Base of the clusterers; in a pipeline, what they pass on are masses."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = self._takes_sparse
+        tags.transformer_tags.preserves_dtype = []  # masses have a type of their own
         return tags
 
     def predict(self, X: Any) -> Any:
         """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""
-        mass = self.predict_mass(X)
-        return CredalPartition(mass, self.credal_partition_.focal_sets).labels()
+        return self.predict_partition(X).labels()
+
+    def predict_partition(self, X: Any) -> CredalPartition:
+        """The credal partition of new objects; the index of a data frame names them."""
+        ids = ids_of(X)
+        return CredalPartition(self.predict_mass(X), self.credal_partition_.focal_sets, ids)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Pignistic probabilities of new objects, (rows, c), which sum to 1. Dask in, Dask out.
+
+        The mass of a set is shared equally by its clusters, and what is on the empty set by all
+        in proportion.
+        """
+        return self.predict_partition(X).probability
+
+    def transform(self, X: Any) -> Any:
+        """Masses of new objects on the focal sets, (rows, f): what :meth:`predict_mass` gives.
+
+        `fit_transform` places the fitted objects as if they were new; their own masses are
+        ``credal_partition_.mass``.
+        """
+        return self.predict_mass(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns of :meth:`transform`: mass_{0}, mass_{0,1}, ..."""
+        check_is_fitted(self, "credal_partition_")
+        names = self.credal_partition_.focal_sets.names
+        return np.array([f"mass_{name}" for name in names], dtype=object)

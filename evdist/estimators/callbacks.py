@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from evdist.engine.progress import Progress
+from evdist.kernels.compiled import is_compiled
+from evdist.registry import load
 
 try:  # scikit-learn's callback protocol came with 1.9
     from sklearn.callback import CallbackSupportMixin
@@ -27,11 +30,14 @@ class SweepCallbacks(CallbackSupportMixin):
 
     callbacks: Any
     max_iter: int
+    #: The slowest function to compile, as "module:name", and the seconds that all take together.
+    _compiles: tuple[str, int] | None = None
 
     @contextmanager
     def _reporting(self) -> Iterator[Callable[[Progress], None]]:
         try:
             with self._reporting_to_all() as report:
+                self._tell_of_compiling()
                 yield report
         finally:
             for listen in self.callbacks:
@@ -57,6 +63,18 @@ class SweepCallbacks(CallbackSupportMixin):
 
             yield report
             context.call_on_fit_task_end(estimator=self)
+
+    def _tell_of_compiling(self) -> None:
+        """On the first fit of a machine: why it takes longer than the next."""
+        if self._compiles is None:
+            return
+        function, seconds = self._compiles
+        if is_compiled(load(function)):
+            return
+        said = f"compiling once, about {seconds} s"
+        self._tell(Progress(said, 0, 0))
+        if not self.callbacks:  # no bar and no log of its own
+            logging.getLogger("evdist").warning("evdist: %s; the next fit starts at once", said)
 
     def _check_callbacks(self) -> None:
         known = isinstance(self.callbacks, Sequence)

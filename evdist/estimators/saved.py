@@ -27,6 +27,7 @@ from evdist import __version__
 from evdist.belief import FocalSets
 from evdist.data.inputs import row_blocks
 from evdist.partition import CredalPartition, io
+from evdist.partition.ids import ids_of, joined_ids
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import (
     StoreError,
@@ -154,18 +155,24 @@ class SavedModel:
         meanwhile; on disk, not in object storage, that is checked.
         """
         check_is_fitted(self, "credal_partition_")
-        return self.append_masses(self._placed(X))
+        return self.append_masses(self._placed(X), ids_of(X))
 
-    def append_masses(self, blocks: Iterable[NDArray[Any]]) -> Self:
-        """As :meth:`append`, of objects whose masses are known: blocks (rows, f)."""
+    def append_masses(self, blocks: Iterable[NDArray[Any]], ids: Any = None) -> Self:
+        """As :meth:`append`, of objects whose masses are known: blocks (rows, f).
+
+        Where the fitted objects have ids, `ids` are those of the new ones.
+        """
         partition = self.credal_partition_
+        both = None
+        if partition.ids is not None:  # refused before anything is computed
+            both = joined_ids(partition.ids, ids, 0 if ids is None else len(ids))
         if self._folder is None:
             mass = np.concatenate([np.asarray(partition.mass), *blocks])
-            self.credal_partition_ = CredalPartition(mass, partition.focal_sets)
+            self.credal_partition_ = CredalPartition(mass, partition.focal_sets, both)
         else:
             masses = join(self._folder, "masses.zarr")
             with _writing(self._folder):
-                io.append(masses, blocks)
+                io.append(masses, blocks, both)
             self.credal_partition_ = CredalPartition.load(masses)
         self.labels_ = self.credal_partition_.labels()
         return self

@@ -18,6 +18,7 @@ from evdist.estimators.checks import (
 )
 from evdist.evclus.irqp import Stop
 from evdist.evclus.solver import Settings, first_focal_sets, widen
+from evdist.kernels.sparse_rows import MOST_CLUSTERS
 from evdist.partition import CredalPartition
 
 __all__ = ["checked_settings"]
@@ -40,6 +41,11 @@ def checked_settings(model: Any, data: Source | PairList, seed: int) -> Settings
     model._check_callbacks()
     seeded_checkpoint(model, "pairs")
     at_most_objects(model.n_clusters, n)
+    if model.n_clusters > MOST_CLUSTERS:
+        raise ValueError(
+            f"n_clusters must be at most {MOST_CLUSTERS:,}, got {model.n_clusters:,}. Cluster the "
+            "objects into fewer, and the members of each again."
+        )
     return Settings(
         n_clusters=int(model.n_clusters),
         k=min(int(model.n_dissimilarities), n - 1),

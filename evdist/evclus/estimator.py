@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from evdist.belief import FocalSets, conflict
 from evdist.data.inputs import load
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
+from evdist.data.sparse import SPARSE_METRICS
 from evdist.engine.admission import admitted
-from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.checks import weights
@@ -26,7 +26,7 @@ from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import checked_settings
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
-from evdist.evclus.sites import device_rows, rows_here, site_of
+from evdist.evclus.sites import device_rows, has_device, rows_here, site_of
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
@@ -77,7 +77,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     d0 : float, "auto" or str such as "q0.9", default="auto"
         Dissimilarity from which on two objects are almost surely (0.95) in different clusters: a
         number, a quantile of the dissimilarities, or chosen on a sample ("auto"; for a list of
-        pairs that is "q0.9").
+        pairs that is "q0.9"; with many clusters from a preliminary partition).
     init : {"auto", "landmarks", "k-means++", "random"} or array or CredalPartition
         "landmarks" solves a sample of the objects from several starts and places the others
         against it; "k-means++" the same from seeded starts only; "random" starts from random
@@ -223,7 +223,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         _, data = self._source(X)
         settings = checked_settings(self, data, seed)
-        if find_device(self.device, client) is not None:
+        if has_device(self, client):
             return self
         check_memory(data, settings, client)
         if self.checkpoint is not None and not isinstance(data, PairList):
@@ -240,6 +240,13 @@ class EVCLUS(RowMasses, CredalClusterer):
         listed = is_pair_list(X, self.metric)
         X = load(X) if listed else self._table(X, ensure_min_samples=2)
         return X, make_source(X, self.metric, thread_count(self.n_jobs))
+
+    #: Measured on two cores with nothing else to do.
+    _compiles = ("evdist.evclus.rows.sweep:update_rows", 15)
+
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return isinstance(self.metric, str) and self.metric in SPARSE_METRICS
 
     @property
     def _numeric(self) -> bool:

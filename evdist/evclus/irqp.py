@@ -27,9 +27,6 @@ from evdist.engine.plan import CYCLE
 from evdist.engine.worker_state import RowState
 from evdist.evclus.problem import Problem
 
-__all__ = ["Executor", "LocalExecutor", "Stop", "Sweeps", "minimise"]
-
-
 #: A row is skipped when it last gained less than this share of `tol` times the mean objective of a
 #: row. At one, a million objects ended 2.4e-6 of the objective higher than at a tenth (tol = 1e-5).
 SKIP_SHARE = 1.0

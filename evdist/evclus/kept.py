@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from evdist.evclus.problem import Pairs
 
-__all__ = ["MAX_PAIRS", "SomePairs", "some_pairs"]
-
 #: Pairs in a sample at most: 12 bytes each.
 MAX_PAIRS = 200_000
 #: Rows read at a time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,19 +78,23 @@ class Placing:
     """
 
     landmarks: Landmarks
-    objects: Source | NDArray
+    objects: Any  # a Source, or rows
     shifts: NDArray[np.int64]
     spread: bool
 
     @property
     def n(self) -> int:
-        return len(self.objects) if isinstance(self.objects, np.ndarray) else self.objects.n
+        return self.objects.shape[0] if self._is_new else self.objects.n
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether the objects are rows, dense or sparse, and not a source."""
+        return hasattr(self.objects, "shape")
 
     @property
     def known(self) -> NDArray[np.int64]:
         """Which of the objects are landmarks and keep their masses."""
-        new = isinstance(self.objects, np.ndarray)
-        return np.zeros(0, np.int64) if new else self.landmarks.objects.astype(np.int64)
+        return np.zeros(0, np.int64) if self._is_new else self.landmarks.objects.astype(np.int64)
 
     def chosen(self, lo: int, hi: int) -> NDArray[np.uint32]:
         """Landmarks that objects lo..hi-1 meet, (rows, k); with many clusters near ones too."""
@@ -115,7 +120,7 @@ class Placing:
 
     def distances(self, lo: int, hi: int, chosen: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Dissimilarities of objects lo..hi-1 to landmarks `chosen` (rows, k)."""
-        if isinstance(self.objects, np.ndarray):
+        if self._is_new:
             return self.landmarks.source.cross(self.objects[lo:hi], chosen)
         mine = np.arange(lo, hi, dtype=np.uint32)
         return self.objects.distances(mine, self.landmarks.objects[chosen])

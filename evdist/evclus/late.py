@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from evdist.constraints.check import Pairs
 from evdist.kernels.graph import greedy_colours
 
-__all__ = ["late_rows"]
-
 #: Kept pairs of some rows: (rows,) positions -> (rows, k) partners and (rows,) degrees.
 PartnersOf = Callable[[NDArray[np.int64]], tuple[NDArray, NDArray]]
 

@@ -9,8 +9,6 @@ from evdist.belief import FocalSets
 from evdist.constraints.check import Pairs
 from evdist.evclus.rows.sweep import Links, no_links
 
-__all__ = ["link_table"]
-
 
 def link_table(
     ml: Pairs, cl: Pairs, position: NDArray, focal_sets: FocalSets, penalty: float

@@ -96,7 +96,8 @@ def _data_bytes(data: Source | PairList, client: Any) -> int:
         return data.table.nbytes if client is not None or is_narrow(data) else 0
     if client is None or isinstance(data, PairList):
         return 0
-    return int(getattr(data, "D", getattr(data, "X", np.zeros(0))).nbytes)
+    held = getattr(data, "D", getattr(data, "X", np.zeros(0)))
+    return int(held.nbytes if hasattr(held, "nbytes") else 2 * held.data.nbytes)
 
 
 def _pairs_per_object(data: Source | PairList, settings: Settings) -> int:

@@ -29,8 +29,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist.belief import FocalSets, contour, nonspecificity
 
-__all__ = ["POWERS", "along", "closest", "misfit", "most_plausible", "neighbours", "reference"]
-
 #: K, neighbours of an object in the graph.
 NEIGHBOURS = 10
 #: Powers of the steps along the graph that are tried beside the dissimilarities themselves.

@@ -35,8 +35,6 @@ from evdist.kernels.threads import thread_count
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.paths import join
 
-__all__ = ["ClusterSite", "LocalSite", "Site", "device_rows", "rows_here", "site_of"]
-
 #: Loaded where a GPU is asked for: torch takes seconds.
 _DEVICE_ROWS = "evdist.evclus.rows.device"
 
@@ -170,6 +168,11 @@ def site_of(model: Any, client: Any, rows: Rows | None = None) -> Site:
     if client is None:
         return LocalSite(threads, folder, model.checkpoint_every, rows)
     return ClusterSite(threads, folder, model.checkpoint_every, rows, client)
+
+
+def has_device(model: Any, client: Any) -> bool:
+    """Whether `device` of an estimator means a GPU, here or of the workers."""
+    return find_device(model.device, client) is not None
 
 
 def device_rows(

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource, CallableSource, MatrixSource, Source
+from evdist.data.sparse import SparseSource
 from evdist.evclus.kept import SomePairs
 from evdist.evclus.landmarks import Landmarks
 from evdist.kernels.distances import METRICS, Metric
@@ -55,6 +56,8 @@ def save_landmarks(url: Url, landmarks: Landmarks) -> str:
     }
     if isinstance(source, MatrixSource):
         attributes["size"] = source.size
+    if isinstance(source, SparseSource):
+        attributes["sparse_width"] = int(source.X.shape[1])
     if landmarks.sparse:
         attributes["sparse"] = True
     arrays = {"object": landmarks.objects, "mass": landmarks.mass, **_described(source)}
@@ -99,6 +102,9 @@ def _described(source: Source) -> dict[str, NDArray]:
             more = {} if metric.whiten is None else {"whiten": metric.whiten}
             return {"row": row, "centre": metric.centre, **more}
         case CallableSource():
+            if source.X.dtype.kind == "U":  # text of one width: its letters are numbers
+                letters = np.ascontiguousarray(source.X).view(np.uint32)
+                return {"text": letters.reshape(len(source.X), -1)}
             if source.X.dtype.kind not in "fiub":
                 raise TypeError(
                     f"Rows of {source.X.dtype} cannot be saved without pickle. Describe the "
@@ -106,6 +112,8 @@ def _described(source: Source) -> dict[str, NDArray]:
                     "them up."
                 )
             return {"row": source.X}
+        case SparseSource():
+            return source.arrays()
         case _:
             return {}
 
@@ -120,6 +128,9 @@ def _source(
                 "The model was fitted with a function as its metric, which cannot be saved. Pass "
                 "the same function again: EVCLUS.load(url, metric=function)."
             )
+        if "text" in arrays:
+            letters = np.ascontiguousarray(arrays["text"], np.uint32)
+            return CallableSource(letters.view(f"<U{letters.shape[1]}")[:, 0], metric)
         return CallableSource(arrays["row"], metric)
     if metric is not None:
         raise StoreError(
@@ -130,6 +141,8 @@ def _source(
         _must(type(size) is int and objects.max() < size, "numbers of the objects")
         # Dissimilarities among the landmarks themselves are needed by a fit only.
         return MatrixSource(np.empty((len(objects), 0)), objects, size)
+    if "sparse_width" in attributes:
+        return SparseSource.of_arrays(arrays, int(attributes["sparse_width"]), name)
     row, centre, whiten = arrays["row"], arrays["centre"], arrays.get("whiten")
     d = row.shape[1]
     whitened = name == "mahalanobis"

@@ -12,6 +12,7 @@ labels of some objects    `KernelFDA`         separates the classes by a curved 
 labels of some objects    `LFDA`              linear map that lets a class have several parts
 dissimilarities           `DissimilarityPCA`  principal components of the dissimilarity rows
 nothing but the rows      `GeodesicMap`       distances along the data, for clusters of any shape
+a table with gaps, names  `TableEncoder`      categories, dates, missing values as like numbers
 ========================  ==================  ===================================================
 
 The linear Fisher discriminants are scikit-learn's LinearDiscriminantAnalysis, fitted to the
@@ -22,5 +23,7 @@ from evdist.features.dissimilarity import DissimilarityPCA
 from evdist.features.fisher import LFDA, KernelFDA
 from evdist.features.geodesic import GeodesicMap
 from evdist.features.pcca import PCCA, KernelPCCA
+from evdist.features.table import TableEncoder
 
 __all__ = ["LFDA", "PCCA", "DissimilarityPCA", "GeodesicMap", "KernelFDA", "KernelPCCA"]
+__all__ += ["TableEncoder"]

@@ -1,10 +1,11 @@
-"""How many threads."""
+"""How many threads, our own and those of BLAS."""
 
 from __future__ import annotations
 
 from numbers import Integral
 
 from joblib import cpu_count
+from threadpoolctl import threadpool_limits
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -20,3 +21,12 @@ def thread_count(n_jobs: int | None) -> int:
             f"n_jobs must be an integer other than 0, or None or -1 for all cores, got {n_jobs!r}."
         )
     return max(1, cpu_count() + 1 + int(n_jobs)) if n_jobs < 0 else int(n_jobs)
+
+
+def one_blas_thread() -> threadpool_limits:
+    """Within this context BLAS has one thread.
+
+    For L-BFGS, whose matrices are so small that a second thread waits more than it works: it took
+    five times the processor's time of a fit.
+    """
+    return threadpool_limits(1, user_api="blas")

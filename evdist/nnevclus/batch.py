@@ -20,6 +20,7 @@ from scipy.optimize import OptimizeResult, minimize
 from evdist.engine.loop import Solution
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Clock, Report
+from evdist.kernels.threads import one_blas_thread
 from evdist.nnevclus.loss import Loss
 from evdist.nnevclus.network import FlatWeights, Inputs, Network, one_thread, weights_of
 from evdist.nnevclus.problem import Problem, draw_pairs, make_deltas
@@ -133,8 +134,10 @@ def lbfgs(fun: Function, theta: NDArray[np.float64], max_iter: int, after: After
     # The stopping rule is the caller's: only a vanishing gradient ends the iterations here.
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, "ftol": 0.0,
                "gtol": 1e-9}  # fmt: skip
-    found = minimize(fun, theta, jac=True, method="L-BFGS-B", callback=callback, options=options)
-    return found.x
+    with one_blas_thread():
+        return minimize(
+            fun, theta, jac=True, method="L-BFGS-B", callback=callback, options=options
+        ).x
 
 
 def adaptive_steps(

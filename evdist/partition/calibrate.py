@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Calibration", "known_rows", "match", "pick_level", "wrong"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,9 +16,6 @@ from evdist.belief import FocalSets
 from evdist.partition.rows import as_table, gather_rows, map_rows
 from evdist.partition.validate import SUM_TOLERANCE
 
-__all__ = ["enclosing", "masses_from_fuzzy", "masses_from_labels", "masses_from_possibilistic"]
-__all__ += ["masses_from_rough", "project_masses"]
-
 #: Sets of clusters are held as bits of an int64 while a partition is converted.
 MAX_CODED_CLUSTERS = 62
 #: More focal sets than this found in the data would make a mass table too wide to store.

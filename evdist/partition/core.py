@@ -10,7 +10,7 @@ import hashlib
 import operator
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,8 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.belief import FocalSets
 from evdist.partition import convert, io
 from evdist.partition.derived import DerivedViews
+from evdist.partition.ids import checked_ids, row_of
 from evdist.partition.rows import as_table, gather_rows, is_dask, select_rows
+from evdist.partition.sparse import SparseMasses
 from evdist.partition.validate import check_rows, check_shape
+from evdist.registry import load
 
 __all__ = ["CredalPartition"]
 
@@ -33,8 +36,8 @@ class CredalPartition(DerivedViews):
     Only ``mass`` and ``focal_sets`` are kept; labels, approximations and scores are computed from
     them on demand, one block of rows at a time. Views of NumPy and zarr masses are NumPy arrays,
     views of Dask masses are lazy Dask arrays, and both have the same bits however the rows are
-    chunked. Single numbers and the summary are computed at once. Clusters are numbered from 0 in
-    arrays; tables for people call them {1}, {2}, ...
+    chunked. Single numbers and the summary are computed at once. Clusters are numbered from 0
+    everywhere: in arrays, tables, figures and names of sets.
 
     Parameters
     ----------
@@ -45,10 +48,14 @@ class CredalPartition(DerivedViews):
         the row. NumPy masses are checked here; of the others only the shape, and their values
         whenever a block is read, or by :meth:`validate`.
     focal_sets : FocalSets
+    ids : (n,) array-like, optional
+        Names of the objects, such as the index of the data frame that was clustered. They travel
+        with the rows: into parts of the partition, tables, stores and reports.
     """
 
     mass: Any
     focal_sets: FocalSets
+    ids: Any = None
 
     def __post_init__(self) -> None:
         mass = as_table(self.mass)
@@ -59,6 +66,7 @@ class CredalPartition(DerivedViews):
             mass.setflags(write=False)
         check_shape(mass, self.focal_sets)
         object.__setattr__(self, "mass", mass)
+        object.__setattr__(self, "ids", checked_ids(self.ids, int(mass.shape[0])))
         if not self._lazy:
             self.validate()
 
@@ -102,10 +110,17 @@ class CredalPartition(DerivedViews):
     def save(self, url: str | os.PathLike[str]) -> None:
         """Write to ``url``, a path or any fsspec URL; nothing may exist there yet.
 
-        A name ending in ``.npz`` makes a NumPy archive, any other a zarr store, which is written
-        block by block.
+        The ending says what is written:
+
+        - ``.csv`` or ``.parquet``: the table of :meth:`to_frame`, its ids in the column ``id``;
+          for people and other programs, :meth:`load` does not read it
+        - ``.npz``: a NumPy archive of masses, focal sets and ids
+        - ``.zarr`` or no ending: a zarr store of the same, written block by block
         """
-        io.write(url, self.mass, self.focal_sets)
+        if io.is_table(url):
+            load("evdist.partition.export:write_table")(io.new_place(url), self._answer())
+        else:
+            io.write(url, self.mass, self.focal_sets, self.ids)
 
     # ------------------------------------------------------------------ as a container
     @property
@@ -122,10 +137,19 @@ class CredalPartition(DerivedViews):
         if hasattr(rows, "__index__") and not isinstance(rows, np.ndarray):
             row = range(self.n_objects)[operator.index(rows)]
             rows = slice(row, row + 1)
-        return CredalPartition(select_rows(self.mass, rows), self.focal_sets)
+        ids = None if self.ids is None else self.ids[rows]
+        return CredalPartition(select_rows(self.mass, rows), self.focal_sets, ids)
+
+    def with_ids(self, ids: Any) -> CredalPartition:
+        """The same partition of objects with these names; None takes them away."""
+        return replace(self, ids=ids)
+
+    def row(self, id: Any) -> int:
+        """Row of the object with this id, or a KeyError; without ids, the row number itself."""
+        return row_of(self.ids, id, self.n_objects)
 
     def __eq__(self, other: object) -> bool:
-        """Same focal sets in the same order and exactly the same masses."""
+        """Same focal sets in the same order and exactly the same masses, whatever the ids."""
         if not isinstance(other, CredalPartition):
             return NotImplemented
         if self.focal_sets != other.focal_sets or self.mass.shape != other.mass.shape:
@@ -134,10 +158,11 @@ class CredalPartition(DerivedViews):
         return gather_rows(_digest, self.mass) == gather_rows(_digest, other.mass)
 
     def __repr__(self) -> str:
-        kind = type(self.mass)
+        mass = self.mass
+        kind = "lists" if isinstance(mass, SparseMasses) else type(mass).__module__.split(".")[0]
         return (
             f"CredalPartition(n_objects={self.n_objects}, n_clusters={self.n_clusters}, "
-            f"f={len(self.focal_sets)}, mass={self.mass.dtype} {kind.__module__.split('.')[0]})"
+            f"f={len(self.focal_sets)}, mass={mass.dtype} {kind})"
         )
 
     def _repr_html_(self) -> str:
@@ -159,7 +184,7 @@ class CredalPartition(DerivedViews):
         """
         if isinstance(self.mass, np.ndarray) or is_dask(self.mass) or self.mass.nbytes > at_most:
             return self
-        return CredalPartition(np.asarray(self.mass), self.focal_sets)
+        return replace(self, mass=np.asarray(self.mass))
 
     def relabel(self, order: Sequence[int]) -> CredalPartition:
         """Rename the clusters: the new cluster j is the old cluster ``order[j]``.
@@ -173,7 +198,7 @@ class CredalPartition(DerivedViews):
                 f"order must name each of the clusters 0..{self.n_clusters - 1} once, got {order}."
             )
         F = self.focal_sets.matrix[:, order]
-        return CredalPartition(self.mass, FocalSets.from_matrix(F))
+        return replace(self, focal_sets=FocalSets.from_matrix(F))
 
     def project(self, focal_sets: FocalSets) -> CredalPartition:
         """The partition on fewer (or other) focal sets over the same clusters.
@@ -182,9 +207,8 @@ class CredalPartition(DerivedViews):
         ties to the first), so that no belief grows and no plausibility shrinks. A set that no
         kept set contains is an error.
         """
-        return CredalPartition(
-            convert.project_masses(self.mass, self.focal_sets, focal_sets), focal_sets
-        )
+        mass = convert.project_masses(self.mass, self.focal_sets, focal_sets)
+        return CredalPartition(mass, focal_sets, self.ids)
 
 
 def _digest(block: NDArray[Any], first: int) -> bytes:

@@ -178,7 +178,7 @@ class Decisions:
         return np.array(DECISIONS)[np.asarray(self.codes)]
 
     def open_names(self) -> list[str]:
-        """Open clusters for people, numbered from 1: "{2}", "{1,3}", "∅" for an outlier."""
+        """Open clusters as names of sets: "{2}", "{0,2}", "∅" for an outlier."""
         return named_sets(np.asarray(self.open))
 
     def __len__(self) -> int:
@@ -196,6 +196,6 @@ def named_sets(members: NDArray[np.bool_]) -> list[str]:
     """Names of sets of clusters, (n, c) bool, as the focal sets are named but without Omega."""
     packed, which = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
     sets = np.unpackbits(packed, axis=1, count=members.shape[1])
-    names = ["{" + ",".join(str(k + 1) for k in np.flatnonzero(s)) + "}" for s in sets]
+    names = ["{" + ",".join(str(k) for k in np.flatnonzero(s)) + "}" for s in sets]
     names = ["∅" if name == "{}" else name for name in names]
     return [names[w] for w in which.ravel()]

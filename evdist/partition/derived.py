@@ -6,6 +6,7 @@ table of masses. References: Li, Li, Denoeux (2018), k-CEVCLUS, eqs. (3) and (23
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +22,7 @@ from evdist.partition.rows import gather_rows, map_rows, select_rows
 from evdist.partition.sparse import SparseMasses
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
 from evdist.partition.validate import check_rows
+from evdist.registry import load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +38,7 @@ class DerivedViews:
 
     mass: Any
     focal_sets: FocalSets
+    ids: NDArray[Any] | None
 
     @property
     def n_clusters(self) -> int:
@@ -68,6 +71,15 @@ class DerivedViews:
         """BetP_i(k), each mass shared equally in its set; rows sum to 1 - m_i(empty), (n, c)."""
         return self._view(views.pignistic, self.n_clusters)
 
+    @property
+    def probability(self) -> Any:
+        """BetP_i(k) / (1 - m_i(empty)): pignistic probabilities that sum to 1; (n, c).
+
+        1 / c where m_i(empty) = 1. The ``predict_proba`` of an estimator, the ``probability_K``
+        of tables.
+        """
+        return self._view(views.probability, self.n_clusters)
+
     def fuzzy(self) -> Any:
         """Fuzzy partition u_ik = pl_ik / sum_l pl_il; k-CEVCLUS, eq. (3), (n, c).
 
@@ -83,16 +95,24 @@ class DerivedViews:
         return self.plausibility
 
     # ------------------------------------------------------------------ decisions
-    def labels(self, rule: LabelRule = "plausibility") -> Any:
+    def labels(self, rule: LabelRule = "plausibility", *, outlier: int | None = None) -> Any:
         """Hard partition: the cluster of greatest plausibility, belief or pignistic probability.
 
-        Ties go to the first cluster; an object with m_i(empty) = 1 is in cluster 0. For labels
-        with -1 for outliers write ``np.where(p.outliers(), -1, p.labels())``. (n,) int.
+        Ties go to the first cluster; an object with m_i(empty) = 1 is in cluster 0. With
+        ``outlier=-1`` the objects of :meth:`outliers` get that label instead. (n,) int.
         """
         _one_of(rule, views.LABEL_RULES)
+        if outlier is not None:
+            outlier = operator.index(outlier)
+            if 0 <= outlier < self.n_clusters:
+                raise ValueError(
+                    f"outlier must not be the number of a cluster, 0..{self.n_clusters - 1}, got "
+                    f"{outlier}; -1 is usual."
+                )
         if isinstance(self.mass, SparseMasses):
-            return self.mass.labels()
-        return self._view(views.labels, None, np.int64, rule=rule)
+            found = self.mass.labels()
+            return found if outlier is None else np.where(self.mass.outliers(), outlier, found)
+        return self._view(views.labels, None, np.int64, rule=rule, outlier=outlier)
 
     def lower(self, rule: ApproximationRule = "mass") -> Any:
         """Lower approximations: which objects surely belong to a cluster, A_i = {k}; (n, c) bool.
@@ -235,37 +255,21 @@ class DerivedViews:
         tallies = gather_rows(self._block(tally, rule=rule, levels=levels), self.mass)
         return add_tallies(tallies, self.focal_sets, levels)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per object: ``label``, ``set`` (of the largest mass), ``outlier``,
-        ``decision`` and ``open`` of :meth:`decide`, ``margin``, ``nonspecificity`` and the mass
-        of each focal set under its name. Held in memory.
-        """
-        import pandas as pd  # a third of a second, for this table alone
+    def to_frame(self, *, masses: bool = False, level: float | None = None) -> pd.DataFrame:
+        """One row per object, indexed by the ids: ``label``, ``decision``, ``open``, ``set``,
+        ``probability``, ``margin``, ``nonspecificity``, ``empty``, then ``probability_K`` and
+        ``plausibility_K`` of each cluster K; with ``masses`` also ``mass_SET`` of each focal set.
 
-        names = self.focal_sets.names
-        mass, best, label, loss = (
-            np.asarray(part)
-            for part in (
-                self._view(_same, len(names), self.mass.dtype),
-                self.assigned(),
-                self.labels(),
-                self.object_nonspecificity(),
-            )
-        )
-        decided = self.decide()
-        columns = {
-            "label": label,
-            "set": pd.Categorical.from_codes(best, categories=list(names)),
-            "outlier": best == 0,
-            "decision": pd.Categorical.from_codes(
-                np.asarray(decided.codes), categories=list(decisions.DECISIONS)
-            ),
-            "open": pd.Categorical(decided.open_names()),
-            "margin": np.asarray(decided.margin),
-            "nonspecificity": loss,
-        }
-        columns |= {name: mass[:, q] for q, name in enumerate(names)}
-        return pd.DataFrame(columns)
+        The columns are those of :meth:`CredalPartition.save` to CSV and Parquet and of a job's
+        ``objects.parquet``; :mod:`evdist.partition.export` says what each holds. ``level`` is that
+        of :meth:`decide`. Held in memory: ``table.join(partition.to_frame())``.
+        """
+        return load("evdist.partition.export:frame")(self._answer(level), masses)
+
+    def _answer(self, level: float | None = None) -> Any:
+        """What the exports need; the level is chosen where it is not given."""
+        q = self.level() if level is None else decisions.check_level(level)
+        return load("evdist.partition.export:Answer")(self.mass, self.focal_sets, self.ids, q)
 
     # ------------------------------------------------------------------ blocks
     def _block(
@@ -297,10 +301,6 @@ def _on_block(
     if check:
         check_rows(block, first, focal.names)
     return view(np.ascontiguousarray(block, dtype=np.float64), focal, **options)
-
-
-def _same(m: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
-    return m
 
 
 def _one_of(rule: str, rules: tuple[str, ...]) -> None:

@@ -78,7 +78,7 @@ class Explanation:
     notes: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
-        names = " and ".join(f"{{{e.cluster + 1}}}" for e in self.clusters if e.is_open)
+        names = " and ".join(f"{{{e.cluster}}}" for e in self.clusters if e.is_open)
         said = {
             "sure": f"surely in cluster {names}",
             "between": f"between clusters {names}",
@@ -89,11 +89,11 @@ class Explanation:
         for e in self.clusters:
             behind = ", ".join(f"{name} {mass:.2f}" for name, mass in e.sets) or "none"
             lines.append(
-                f"  {f'{{{e.cluster + 1}}}':>7}  {e.belief:6.2f}  {e.pignistic:9.2f}  "
+                f"  {f'{{{e.cluster}}}':>7}  {e.belief:6.2f}  {e.pignistic:9.2f}  "
                 f"{e.plausibility:12.2f}  {behind}"
             )
         if self.attributes:
-            lines.append(f"  Attributes against the sure members of {{{self.nearest + 1}}}:")
+            lines.append(f"  Attributes against the sure members of {{{self.nearest}}}:")
             lines += [
                 f"    {a.name}: {a.value:.4g}, typically {a.typical:.4g} (z = {a.z:+.1f}"
                 f"{', strange' if abs(a.z) > STRANGE else ''})"
@@ -190,7 +190,7 @@ def _members(
     if not kept.any():
         kept = np.asarray(partition.labels("pignistic")) == cluster
         kept[row] = False
-        notes = (f"Cluster {{{cluster + 1}}} has no sure members: its likeliest ones are shown.",)
+        notes = (f"Cluster {{{cluster}}} has no sure members: its likeliest ones are shown.",)
     rows = np.flatnonzero(kept)
     if len(rows) > SAMPLE:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLE).astype(np.int64)]

@@ -4,8 +4,11 @@
 NAME/       zarr v3 group; attributes {"evdist": "masses", "version": 1, "focal_sets",
             "n_clusters", "complete"}
   mass      (n, f) float32 or float64, chunks of whole rows
-NAME.npz    the same attributes as JSON text under "attributes", and "mass"
+  id        (n,) int64 or text; only where the objects have ids
+NAME.npz    the same attributes as JSON text under "attributes", "mass", and "id" where there is one
 ```
+Clusters are numbered from 0 in "focal_sets"; so they were in every version. Tables (.csv, .parquet)
+are for others to read: see `evdist.partition.export`.
 ``complete`` becomes true after the last chunk is written: a store without it is refused. Objects
 may be added to a finished zarr store later (`evdist.stores.growth`).
 """
@@ -16,6 +19,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any
 
 import fsspec
@@ -24,6 +28,7 @@ import zarr
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
+from evdist.partition.ids import storable
 from evdist.partition.rows import map_rows, write_rows
 from evdist.partition.validate import check_rows
 from evdist.stores.encoding import (
@@ -35,27 +40,54 @@ from evdist.stores.encoding import (
     checked,
     chunk_rows,
     open_group,
+    reading,
 )
 from evdist.stores.growth import append_rows
 from evdist.stores.paths import Url, address, exists, join
 
-__all__ = ["append", "read", "write"]
+__all__ = ["append", "is_table", "new_place", "read", "write"]
 
 KIND = "masses"
 VERSION = 1
+#: Endings of tables.
+TABLES = (".csv", ".parquet")
+#: Endings of files that are something else: a folder called q.xlsx would be a surprise.
+_STRANGE = {".tsv", ".txt", ".json", ".xls", ".xlsx", ".npy", ".pkl", ".pickle", ".feather", ".h5"}
+_STRANGE |= {".gz", ".pq", ".html", ".xml", ".yaml", ".hdf5", ".arrow"}
+#: About what an id takes.
+_ID_BYTES = 16
 
 
-def write(url: Url, mass: Any, focal_sets: FocalSets) -> None:
-    """Write masses and focal sets to a new ``.npz`` archive or zarr store."""
+def is_table(url: Url) -> bool:
+    """Whether the ending is that of a table, not of a store."""
+    return address(url).endswith(TABLES)
+
+
+def new_place(url: Url) -> str:
+    """The address, when nothing is there and the ending is one that evdist writes."""
     url = address(url)
     if exists(url):
         raise StoreExistsError(f"{url} exists already. Remove it, or save under another name.")
+    ending = PurePosixPath(url.rstrip("/")).suffix
+    if ending.lower() in _STRANGE:
+        raise ValueError(
+            f"A credal partition is not saved as {ending}: write a .csv or .parquet table, a .npz "
+            f"archive or a .zarr store, got {url}."
+        )
+    return url
+
+
+def write(url: Url, mass: Any, focal_sets: FocalSets, ids: NDArray[Any] | None = None) -> None:
+    """Write masses, focal sets and ids to a new ``.npz`` archive or zarr store."""
+    url = new_place(url)
+    names = {} if ids is None else {"id": storable(ids)}
     block = partial(_checked, names=focal_sets.names)
     if url.endswith(".npz"):
         table = map_rows(block, mass, width=len(focal_sets), dtype=_stored(mass))
         text = json.dumps(_attributes(focal_sets, complete=True))
         with fsspec.open(url, "wb") as file:
-            np.savez(file, mass=np.asarray(table), attributes=np.array(text))
+            content = {"mass": np.asarray(table), "attributes": np.array(text), **_packed(names)}
+            np.savez(file, **content)  # type: ignore[arg-type]
         return
     row_bytes = _stored(mass).itemsize * len(focal_sets)
     group = zarr.open_group(url, mode="w-", zarr_format=3)
@@ -68,30 +100,54 @@ def write(url: Url, mass: Any, focal_sets: FocalSets) -> None:
         compressors=checked(COMPRESSOR),
     )
     write_rows(block, mass, target)
+    for name, values in names.items():
+        kept = group.create_array(
+            name,
+            shape=values.shape,
+            dtype=str if values.dtype == object else values.dtype,
+            chunks=(chunk_rows(len(values), _ID_BYTES),),
+            compressors=checked(COMPRESSOR),
+        )
+        kept[:] = values
     group.attrs["complete"] = True
 
 
-def read(url: Url) -> tuple[Any, FocalSets]:
-    """Masses and focal sets; those of a zarr store as a zarr array that is read when needed."""
+def read(url: Url) -> tuple[Any, FocalSets, NDArray[Any] | None]:
+    """Masses, focal sets and ids; masses of a zarr store as an array that is read when needed."""
     url = address(url)
+    if is_table(url):
+        raise StoreError(
+            f"{url} is a table, which need not hold all masses. Load a .npz archive or a store."
+        )
     if not exists(url):
         raise StoreNotFoundError(f"There is no credal partition at {url}.")
-    mass, attributes = _read_npz(url) if url.endswith(".npz") else _read_zarr(url)
+    mass, ids, attributes = _read_npz(url) if url.endswith(".npz") else _read_zarr(url)
     focal_sets = _focal_sets(url, attributes)
     if mass is None:
         raise StoreError(f"{url} has no array 'mass': it is not a whole credal partition.")
-    return mass, focal_sets
+    return mass, focal_sets, ids
 
 
-def append(url: Url, blocks: Iterable[NDArray[Any]]) -> None:
+def append(url: Url, blocks: Iterable[NDArray[Any]], ids: NDArray[Any] | None = None) -> None:
     """Add masses to a finished zarr store; it stays as it was until the last block is written.
 
-    There must be no other writer.
+    Where the objects there have ids, `ids` are those of all objects, old and new. There must be
+    no other writer.
     """
     url = address(url)
-    mass, focal_sets = read(url)
+    mass, focal_sets, old = read(url)
     if isinstance(mass, np.ndarray):
         raise StoreError(f"{url} is a NumPy archive, which cannot grow. Save it as a zarr store.")
+    if old is not None and ids is not None:
+        # Ids beyond the last mass are those of an attempt that was stopped: no reader sees them.
+        fresh = storable(ids[len(old) :])
+        text = old.dtype == object
+        if not text and fresh.dtype == object:
+            raise ValueError(
+                f"The ids in {url} are whole numbers, but new object 0 is {fresh[0]!r}. Use the "
+                "same kind of ids."
+            )
+        _write_ids(join(url, "id"), len(old), fresh.astype(str).astype(object) if text else fresh)
     append_rows(join(url, "mass"), _checked_in_turn(blocks, mass.shape[0], focal_sets.names))
 
 
@@ -103,11 +159,23 @@ def _checked_in_turn(
         first += len(block)
 
 
-def _read_npz(url: str) -> tuple[NDArray[Any] | None, dict[str, Any]]:
+def _write_ids(url: str, first: int, ids: NDArray[Any]) -> None:
+    array = zarr.open_array(url, mode="r+", zarr_format=3)
+    array.resize((first + len(ids),))
+    array[first:] = ids
+
+
+def _packed(names: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Text as NumPy archives hold it without pickling."""
+    return {key: a.astype(str) if a.dtype == object else a for key, a in names.items()}
+
+
+def _read_npz(url: str) -> tuple[NDArray[Any] | None, NDArray[Any] | None, dict[str, Any]]:
     try:
         with fsspec.open(url, "rb") as file, np.load(file, allow_pickle=False) as archive:
             text = str(archive["attributes"]) if "attributes" in archive else "{}"
-            return archive["mass"] if "mass" in archive else None, json.loads(text)
+            ids = archive["id"] if "id" in archive else None
+            return archive["mass"] if "mass" in archive else None, ids, json.loads(text)
     except (zipfile.BadZipFile, EOFError, ValueError) as error:
         raise StoreError(
             f"{url} is not a whole NumPy archive of a credal partition ({error}). Was it written "
@@ -115,9 +183,14 @@ def _read_npz(url: str) -> tuple[NDArray[Any] | None, dict[str, Any]]:
         ) from error
 
 
-def _read_zarr(url: str) -> tuple[Any, dict[str, Any]]:
+def _read_zarr(url: str) -> tuple[Any, NDArray[Any] | None, dict[str, Any]]:
     group = open_group(url, "credal partition")
-    return group.get("mass"), dict(group.attrs)
+    mass, kept = group.get("mass"), group.get("id")
+    if not isinstance(mass, zarr.Array) or not isinstance(kept, zarr.Array):
+        return mass, None, dict(group.attrs)
+    with reading(join(url, "id"), "Restore it from a copy."):
+        ids = np.asarray(kept[: mass.shape[0]])
+    return mass, ids.astype(object) if ids.dtype.kind not in "iu" else ids, dict(group.attrs)
 
 
 def _focal_sets(url: str, attributes: dict[str, Any]) -> FocalSets:

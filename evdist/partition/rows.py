@@ -19,9 +19,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from evdist.kernels.threads import thread_count
 
-__all__ = ["as_table", "block_rows", "gather_rows", "is_dask", "map_rows"]
-__all__ += ["select_rows", "write_rows"]
-
 #: Numbers in a block: 2 MB as float64, which stays in the cache while several views are taken.
 BLOCK_SIZE = 1 << 18
 #: With thousands of columns a block keeps enough rows to hide the cost of a Python call.

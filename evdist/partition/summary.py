@@ -92,10 +92,10 @@ class Summary:
         ]
 
     def _table(self) -> list[tuple[str, ...]]:
-        """Header and one row per cluster, numbered from 1 like the names of the focal sets."""
+        """Header and one row per cluster, numbered from 0 like the names of the focal sets."""
         size = self.sizes
         rows = [
-            (f"{{{k + 1}}}", f"{e:,.1f}", f"{lab:,}", f"{lo:,}", f"{up:,}")
+            (f"{{{k}}}", f"{e:,.1f}", f"{lab:,}", f"{lo:,}", f"{up:,}")
             for k, (e, lab, lo, up) in enumerate(
                 zip(size.expected, size.labels, size.lower, size.upper, strict=True)
             )

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 
-__all__ = ["SUM_TOLERANCE", "check_rows", "check_shape"]
-
 #: How far from one a row may sum: solvers stop at about 1e-8, float32 rounds a row of a few
 #: thousand masses by at most 1e-5.
 SUM_TOLERANCE = {"float64": 1e-6, "float32": 1e-5}

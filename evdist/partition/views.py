@@ -38,6 +38,7 @@ __all__ = [
     "outliers",
     "pignistic",
     "possible",
+    "probability",
     "specificity_loss",
 ]
 
@@ -82,6 +83,13 @@ def pignistic(m: NDArray[Any], focal: FocalSets) -> Floats:
     return weigh(m, _shares(focal))
 
 
+def probability(m: NDArray[Any], focal: FocalSets) -> Floats:
+    """BetP_i(k) / (1 - m_i(empty)), which sums to 1; 1 / c where m_i(empty) = 1, (b, c)."""
+    p = pignistic(m, focal)
+    total = weigh(p, np.ones((focal.n_clusters, 1)))
+    return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / focal.n_clusters)
+
+
 def fuzzy(m: NDArray[Any], focal: FocalSets) -> Floats:
     """u_ik = pl_ik / sum_l pl_il; k-CEVCLUS, eq. (3). 1 / c where m_i(empty) = 1; (b, c)."""
     pl = contour(m, focal)
@@ -90,10 +98,16 @@ def fuzzy(m: NDArray[Any], focal: FocalSets) -> Floats:
 
 
 # ---------------------------------------------------------------------- one decision per object
-def labels(m: NDArray[Any], focal: FocalSets, rule: str) -> NDArray[np.int64]:
-    """The cluster of greatest plausibility, belief or pignistic probability; ties to the first."""
+def labels(
+    m: NDArray[Any], focal: FocalSets, rule: str, outlier: int | None = None
+) -> NDArray[np.int64]:
+    """The cluster of greatest plausibility, belief or pignistic probability; ties to the first.
+
+    Outliers get the number `outlier`, where there is one.
+    """
     score = {"plausibility": contour, "belief": singleton_belief, "pignistic": pignistic}[rule]
-    return score(m, focal).argmax(axis=1)
+    found = score(m, focal).argmax(axis=1)
+    return found if outlier is None else np.where(outliers(m, focal), outlier, found)
 
 
 def assigned_set(m: NDArray[Any], focal: FocalSets) -> NDArray[np.int64]:

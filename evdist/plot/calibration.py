@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.plot.density import CELLS, PAIRS, PairDensity
 from evdist.plot.style import INK, plain_frame
 
-__all__ = ["calibration"]
-
 
 def calibration(
     lower: ArrayLike,

@@ -125,14 +125,14 @@ def delta_bel(
             c=cluster_colour(k),
             edgecolors="white",
             linewidths=0.8,
-            gid=f"centre-{k + 1}",
+            gid=f"centre-{k}",
             zorder=3,
         )
         near = (np.abs(d[rows[:k]] - d[row]) < 0.04 * np.ptp(d)) & (
             np.abs(b[rows[:k]] - b[row]) < 0.04 * np.ptp(b)
         )
         ax.annotate(
-            str(k + 1),
+            str(k),
             (d[row], b[row]),
             xytext=(6 + 9 * int(near.sum()), 4),  # beside the numbers that are there already
             textcoords="offset points",

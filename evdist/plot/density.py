@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.plot.style import INK, new_axes, plain_frame, root_figure
 
-__all__ = ["PairDensity", "shepard"]
-
 #: Its pale end left out: a cell with a single pair must still show on white.
 PAIRS = ListedColormap(colormaps["YlGnBu"](np.linspace(0.3, 1.0, 256)))
 #: Even, so that two neighbouring cells can be merged when the range doubles.

@@ -33,7 +33,7 @@ from evdist.plot.style import (
     tint,
 )
 
-__all__ = ["approximations"]
+__all__ = ["approximations", "plane"]
 
 #: Points above which those well inside are left out before the hull.
 MANY = 1 << 12
@@ -74,11 +74,11 @@ def approximations(
     Returns
     -------
     Axes
-        Its artists carry a gid: ``lower-1``, ``upper-1``, ``sure-1``, ``between-1``, ...,
-        ``outliers``, numbered like the clusters, from 1.
+        Its artists carry a gid: ``lower-0``, ``upper-0``, ``sure-0``, ``between-0``, ...,
+        ``outliers``, numbered like the clusters, from 0.
     """
     n = partition.n_objects
-    xy, names = _plane(X, n)
+    xy, names = plane(X, n)
     classes = None if y is None else _checked_classes(y, n)
     best = np.asarray(partition.assigned())
     outlier = best == 0
@@ -96,7 +96,7 @@ def approximations(
             corners.append(hull)
             if hull.size > 1:
                 path = xy[np.append(hull, hull[0])]
-                ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k + 1}", zorder=3)
+                ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k}", zorder=3)
 
     lone = np.flatnonzero(outlier)[:max_points]  # few, and what people look for
     shown = some_rows(n, max_points, np.concatenate([*corners, lone]))
@@ -130,7 +130,7 @@ def _members(
         yield np.flatnonzero((clusters & single)[rows]), np.flatnonzero((clusters & ~single)[rows])
 
 
-def _plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
+def plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
     """(n, 2) coordinates to draw and the names of their axes."""
     columns = [str(name).replace("$", r"\$") for name in getattr(X, "columns", ())]
     values = np.asarray(X)
@@ -258,7 +258,7 @@ def _points(
                     c=face[which],
                     edgecolors=strong[which],
                     linewidths=0.4,
-                    gid=f"{kind}-{k + 1}",
+                    gid=f"{kind}-{k}",
                     rasterized=pixels,
                     zorder=2,
                 )
@@ -293,7 +293,7 @@ def _numbers(
         if members.any():
             across, up = np.median(xy[members], axis=0)
             ax.annotate(
-                str(k + 1),
+                str(k),
                 (across, up),
                 ha="center",
                 va="center",

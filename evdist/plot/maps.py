@@ -67,7 +67,7 @@ def contour_map(
     """
     plane = _Plane(model, X, focal_sets, resolution)
     pl = contour(plane.mass, plane.focal)
-    heads = [f"pl({k + 1})" for k in range(plane.focal.n_clusters)]
+    heads = [f"pl({k})" for k in range(plane.focal.n_clusters)]
     figure = plane.panels(pl, heads, max_panels, "Plausibility of clusters")
     if pl.shape[1] > 1:
         for ax in figure.axes[: min(max_panels, pl.shape[1])]:

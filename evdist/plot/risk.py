@@ -10,8 +10,6 @@ from matplotlib.axes import Axes
 from evdist.metrics.risk import RiskCoverage
 from evdist.plot.style import cluster_colour, new_axes, plain_frame
 
-__all__ = ["risk_coverage"]
-
 
 def risk_coverage(
     curves: RiskCoverage | Mapping[str, RiskCoverage], *, ax: Axes | None = None

@@ -13,8 +13,6 @@ from evdist.plot.style import INK, cluster_colour, new_axes, plain_frame
 if TYPE_CHECKING:
     from evdist.selection import Selection
 
-__all__ = ["selection_curve"]
-
 
 def selection_curve(selection: Selection, *, ax: Axes | None = None) -> Axes:
     """The value of every candidate, the chosen one marked, unconverged fits drawn hollow."""

@@ -20,21 +20,6 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
-__all__ = [
-    "INK",
-    "RASTER_FROM",
-    "cluster_colour",
-    "cluster_marker",
-    "legend_below",
-    "new_axes",
-    "plain_frame",
-    "root_figure",
-    "some_rows",
-    "tint",
-    "to_png",
-    "to_svg",
-]
-
 COLOURS = (
     "#0072B2",  # blue
     "#D55E00",  # vermilion

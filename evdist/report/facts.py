@@ -33,20 +33,29 @@ LEAST_MASS = 0.005
 
 @dataclass(frozen=True)
 class ClusterRow:
-    """One cluster: its number from 1, sizes and mean nonspecificity of its labelled objects."""
+    """One cluster: its number, sizes, and the mean nonspecificity of its objects.
 
-    number: int
+    Its objects are those labelled with it that are no outliers; outliers have a row of their own,
+    whose number is None.
+    """
+
+    number: int | None
     labelled: int
-    sure: int
-    possible: int
+    sure: int | None
+    possible: int | None
     nonspecificity: float
+
+    @property
+    def name(self) -> str:
+        return "outliers" if self.number is None else str(self.number)
 
 
 @dataclass(frozen=True)
 class UncertainRow:
-    """One object: its row from 0, the decision and open clusters, margin, largest masses."""
+    """One object: its id (or row), the decision and open clusters, margin, largest masses."""
 
     row: int
+    id: str
     decision: str
     margin: float
     masses: tuple[str, ...]
@@ -72,27 +81,29 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
     summary = partition.summary() if summary is None else summary
     looks = gather_rows(partial(_look, focal=partition.focal_sets), partition.mass)
     sizes = summary.sizes
-    mean = np.sum([look.vague for look in looks], axis=0) / np.maximum(sizes.labels, 1)
-    clusters = tuple(
-        ClusterRow(k + 1, int(labelled), int(sure), int(possible), float(mean[k]))
-        for k, (labelled, sure, possible) in enumerate(
-            zip(sizes.labels, sizes.lower, sizes.upper, strict=True)
-        )
-    )
+    many = np.sum([look.many for look in looks], axis=0)
+    mean = np.sum([look.vague for look in looks], axis=0) / np.maximum(many, 1)
+    clusters = [
+        ClusterRow(k, int(many[k]), int(sure), int(possible), float(mean[k]))
+        for k, (sure, possible) in enumerate(zip(sizes.lower, sizes.upper, strict=True))
+    ]
+    if many[-1]:
+        clusters.append(ClusterRow(None, int(many[-1]), None, None, float(mean[-1])))
     chosen = np.sort(np.argsort(-summary.mean_mass, kind="stable")[:MOST_FOCAL_SETS])
     names = partition.focal_sets.names
     return Facts(
         summary=summary,
-        clusters=clusters,
+        clusters=tuple(clusters),
         focal=tuple((names[q], float(summary.mean_mass[q])) for q in chosen),
-        uncertain=_uncertain_rows(looks, partition.focal_sets, summary.level),
+        uncertain=_uncertain_rows(looks, partition, summary.level),
     )
 
 
 class _Look(NamedTuple):
     """What a block of objects gives: sums by cluster, and its most uncertain objects."""
 
-    vague: NDArray[np.float64]  # (c,) sum of the nonspecificities of the labelled objects
+    many: NDArray[np.int64]  # (c + 1,) objects of each cluster, then outliers
+    vague: NDArray[np.float64]  # (c + 1,) sum of their nonspecificities
     rows: NDArray[np.intp]
     doubt: NDArray[np.float64]
     mass: NDArray[np.float64]
@@ -100,11 +111,14 @@ class _Look(NamedTuple):
 
 def _look(m: NDArray[Any], first: int, focal: FocalSets) -> _Look:
     m = np.ascontiguousarray(m, dtype=np.float64)
-    labels, loss = views.labels(m, focal, "plausibility"), views.specificity_loss(m, focal)
-    vague = np.bincount(labels, weights=loss, minlength=focal.n_clusters).astype(np.float64)
+    c = focal.n_clusters
+    group = views.labels(m, focal, "plausibility", outlier=c)
+    loss = views.specificity_loss(m, focal)
+    many = np.bincount(group, minlength=c + 1)
+    vague = np.bincount(group, weights=loss, minlength=c + 1).astype(np.float64)
     doubt = 1.0 - decisions.margin(m, focal)
     most = _largest(doubt, MOST_UNCERTAIN)
-    return _Look(vague, first + most, doubt[most], m[most])
+    return _Look(many, vague, first + most, doubt[most], m[most])
 
 
 def _largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
@@ -116,10 +130,11 @@ def _largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
 
 
 def _uncertain_rows(
-    looks: Sequence[_Look], focal: FocalSets, level: float
+    looks: Sequence[_Look], partition: CredalPartition, level: float
 ) -> tuple[UncertainRow, ...]:
     """The most uncertain objects first; of two alike, the one with the lower row number."""
-    rows, doubt, mass = (np.concatenate([look[part] for look in looks]) for part in range(1, 4))
+    focal, ids = partition.focal_sets, partition.ids
+    rows, doubt, mass = (np.concatenate([look[part] for look in looks]) for part in range(2, 5))
     decided = decisions.decide(mass, focal, level)
     still = decisions.named_sets(decided[:, 1:].astype(bool))
     table = []
@@ -131,13 +146,17 @@ def _uncertain_rows(
             )
             word = decisions.DECISIONS[decided[r, 0]]
             said = word if word == "outlier" else f"{word} {still[r]}"
-            table.append(UncertainRow(int(rows[r]), said, 1.0 - float(doubt[r]), tuple(named)))
+            name = str(rows[r] if ids is None else ids[rows[r]])
+            margin = 1.0 - float(doubt[r])
+            table.append(UncertainRow(int(rows[r]), name, said, margin, tuple(named)))
     return tuple(table)
 
 
-def in_words(summary: Summary) -> str:
+def in_words(facts: Facts) -> str:
     """The summary as two or three sentences."""
-    n, sizes = summary.n_objects, summary.sizes.labels
+    summary = facts.summary
+    n = summary.n_objects
+    sizes = np.array([row.labelled for row in facts.clusters if row.number is not None])
     words = [
         f"{_count(n, 'object')} in {_count(summary.n_clusters, 'cluster')}. "
         f"Sure members of one cluster{_at(summary)}: {_share(summary.n_sure, n)}; "
@@ -146,8 +165,8 @@ def in_words(summary: Summary) -> str:
     ]
     if summary.n_clusters > 1:
         words.append(
-            f"By most plausible cluster, number {int(np.argmax(sizes)) + 1} is the largest with "
-            f"{_count(int(sizes.max()), 'object')} and number {int(np.argmin(sizes)) + 1} the "
+            f"Without outliers, cluster {int(np.argmax(sizes))} is the largest with "
+            f"{_count(int(sizes.max()), 'object')} and cluster {int(np.argmin(sizes))} the "
             f"smallest with {int(sizes.min()):,}."
         )
     words.append(

@@ -10,23 +10,24 @@ import os
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from evdist import __version__, plot
 from evdist.partition import CredalPartition, Summary
 from evdist.plot import PairDensity
 from evdist.report.facts import Facts, collect, duration, in_words, plain
+from evdist.report.objects import DRAWN, Describe, described, object_data
 
 __all__ = ["render_report", "write_report"]
-
-#: Points of the scatter plot; more of them only hide each other.
-DRAWN = 6_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def write_report(
     shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None = None,
     metrics: Mapping[str, Any] | None = None,
     notes: str | Sequence[str] | None = None,
+    describe: Describe | None = None,
 ) -> Path:
     """Write the report of a clustering as one self-contained HTML file.
 
@@ -68,6 +70,7 @@ def write_report(
         shepard=shepard,
         metrics=metrics,
         notes=notes,
+        describe=describe,
     )
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,6 +96,7 @@ def render_report(
     shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None = None,
     metrics: Mapping[str, Any] | None = None,
     notes: str | Sequence[str] | None = None,
+    describe: Describe | None = None,
 ) -> str:
     """The report as text, for those who store it elsewhere than in a local file.
 
@@ -113,6 +117,9 @@ def render_report(
     metrics : mapping of names to scores, optional
     notes : str or sequence of str, optional
         Paragraphs to put under the summary.
+    describe : callable, optional
+        Attributes to show of an object that is pointed at: a function of row numbers that gives
+        names and, for each, the texts of these rows. Without it the columns of X.
 
     Returns
     -------
@@ -120,6 +127,7 @@ def render_report(
     """
     partition = partition.in_memory()
     facts = collect(partition, summary)
+    script = files(__package__).joinpath("script.js").read_text(encoding="utf-8")
     return (
         _environment()
         .get_template("template.html")
@@ -127,7 +135,15 @@ def render_report(
             title=title,
             version=__version__,
             facts=facts,
-            words=in_words(facts.summary),
+            words=in_words(facts),
+            script=Markup(script),
+            policy=_policy(script),
+            objects=object_data(
+                partition,
+                facts.summary.level,
+                X,
+                describe or (None if X is None else described(X)),
+            ),
             notes=[notes] if isinstance(notes, str) else list(notes or ()),
             pictures=list(_pictures(partition, facts, X, history, shepard)),
             parameters=_texts(parameters),
@@ -135,6 +151,14 @@ def render_report(
             timings=[(str(stage), duration(float(s))) for stage, s in (timings or {}).items()],
             total=duration(float(sum(timings.values()))) if timings else "",
         )
+    )
+
+
+def _policy(script: str) -> str:
+    """What a browser lets the page do: run this script, show images inside it, load nothing."""
+    mark = b64encode(sha256(script.encode()).digest()).decode("ascii")
+    return (
+        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{mark}'"
     )
 
 
@@ -177,7 +201,9 @@ def _pictures(
             "that possibly do. Circles are outliers.",
         )
     sizes = "; ".join(
-        f"cluster {row.number}: {row.sure:,} to {row.possible:,}" for row in facts.clusters
+        f"cluster {row.number}: {row.sure:,} to {row.possible:,}"
+        for row in facts.clusters
+        if row.number is not None
     )
     yield _picture(
         plot.to_svg(plot.sizes(facts.summary)),
@@ -186,7 +212,10 @@ def _pictures(
         "How many objects surely (full bars) and possibly (with the hatched ends) belong to each "
         "cluster.",
     )
-    doubts = "; ".join(f"cluster {row.number}: {row.nonspecificity:.3f}" for row in facts.clusters)
+    doubts = "; ".join(
+        f"{'' if row.number is None else 'cluster '}{row.name}: {row.nonspecificity:.3f}"
+        for row in facts.clusters
+    )
     yield _picture(
         plot.to_svg(plot.nonspecificity(partition)),
         f"Bar chart of the mean nonspecificity. {doubts}.",

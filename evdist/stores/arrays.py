@@ -31,8 +31,6 @@ from evdist.stores.encoding import (
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import Url, address, exists
 
-__all__ = ["read_arrays", "write_arrays"]
-
 
 def write_arrays(
     url: Url,

@@ -49,8 +49,6 @@ from evdist.stores.paths import (
     sync,
 )
 
-__all__ = ["Checkpoint", "Slot"]
-
 KIND, VERSION = "checkpoint", 1
 _SEALED = ("evdist", "version", "slot", "n", "f", "problem", "state")
 _CURE = "Remove it and start again."

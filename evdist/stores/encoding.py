@@ -18,18 +18,6 @@ from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import exists
 
-__all__ = ["CHUNK_BYTES", "COMPRESSOR", "StoreError", "StoreExistsError", "StoreNotFoundError"]
-__all__ += [
-    "as_written",
-    "check_encoding",
-    "check_seal",
-    "checked",
-    "chunk_bounds",
-    "chunk_of",
-    "chunk_rows",
-]
-__all__ += ["differences", "open_group", "reading", "seal", "sealed_json"]
-
 #: Bytes in a chunk before compression: large enough for object storage, small beside the memory.
 CHUNK_BYTES = 1 << 22
 #: Best trade of size and speed for masses and dissimilarities.

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fingerprint"]
-
 # Not pandas.util.hash_array: 64 bits per value would change every fingerprint, and stores and
 # checkpoints that exist would be refused.
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from evdist.stores.encoding import StoreError, reading
 from evdist.stores.paths import Url, address, join, read_bytes, replace_bytes, sync
 
-__all__ = ["append_rows"]
-
 
 def append_rows(url: Url, blocks: Iterable[NDArray[Any]]) -> int:
     """Add blocks of rows to the (n, ...) array at `url`; its new number of rows.

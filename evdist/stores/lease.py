@@ -34,7 +34,6 @@ from evdist.stores.paths import (
     replace_bytes,
 )
 
-__all__ = ["LEASE_SECONDS", "Lease", "LeaseLostError", "Pulse", "beating", "pulse"]
 logger = logging.getLogger("evdist.job")
 
 #: Seconds without a beat, seen by another process, after which a holder counts as dead.

@@ -16,9 +16,6 @@ from fsspec.implementations.local import LocalFileSystem
 
 from evdist.stores.transient import is_transient, steady
 
-__all__ = ["Url", "address", "alone", "children", "create_bytes", "exists", "is_local", "join"]
-__all__ += ["modified", "read_bytes", "remove", "replace_bytes", "size", "sync"]
-
 Url = str | os.PathLike[str]
 
 #: Pauses grow by 1.7 from 0.1 s: half a minute in all.

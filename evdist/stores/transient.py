@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["is_transient", "patience", "steady"]
-
 T = TypeVar("T")
 logger = logging.getLogger("evdist.job")
 

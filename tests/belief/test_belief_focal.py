@@ -71,8 +71,8 @@ def test_columns_of_singletons_and_omega_are_found_wherever_they_stand():
 
 
 def test_names_are_those_of_the_papers():
-    assert FocalSets.pairs(3).names == ("∅", "{1}", "{2}", "{3}", "{1,2}", "{1,3}", "{2,3}", "Ω")
-    assert "f=6: ∅, {1}, {2}, {3}, {4}, Ω" in repr(FocalSets.simple(4))
+    assert FocalSets.pairs(3).names == ("∅", "{0}", "{1}", "{2}", "{0,1}", "{0,2}", "{1,2}", "Ω")
+    assert "f=6: ∅, {0}, {1}, {2}, {3}, Ω" in repr(FocalSets.simple(4))
 
 
 def test_matrices_cannot_be_written_to():

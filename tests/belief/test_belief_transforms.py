@@ -95,7 +95,7 @@ def test_moebius_returns_the_masses_from_plausibility(drawn):
 
 def test_plausibility_gives_no_masses_without_complements():
     focal = FocalSets.simple(3)
-    with pytest.raises(ValueError, match=r"\{1\} without its complement"):
+    with pytest.raises(ValueError, match=r"\{0\} without its complement"):
         ev.mass_from_plausibility(np.zeros(5), focal)
 
 

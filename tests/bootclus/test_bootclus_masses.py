@@ -134,7 +134,7 @@ def test_selected_pairs_are_mutual_neighbours_by_common_probability():
     posterior = np.array([[0.5, 0.5, 0, 0, 0], [0, 0, 0.6, 0.4, 0], [0, 0, 0, 0.01, 0.99],
                           [0.9, 0, 0.1, 0, 0]])  # fmt: skip
     sets = interval_focal_sets("select", posterior, 1)
-    assert sets.names == ("∅", "{1}", "{2}", "{3}", "{4}", "{5}", "{1,2}", "{3,4}")
+    assert sets.names == ("∅", "{0}", "{1}", "{2}", "{3}", "{4}", "{0,1}", "{2,3}")
 
 
 def test_families_leave_out_omega_as_the_paper_does():

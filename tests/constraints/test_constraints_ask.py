@@ -17,7 +17,7 @@ from evdist.belief import FocalSets
 from evdist.constraints import propose_links
 from evdist.partition import CredalPartition
 
-FOCAL = FocalSets.pairs(2)  # empty, {1}, {2}, Omega
+FOCAL = FocalSets.pairs(2)  # empty, {0}, {1}, Omega
 
 
 def partition(*rows: tuple[float, ...]) -> CredalPartition:
@@ -26,10 +26,10 @@ def partition(*rows: tuple[float, ...]) -> CredalPartition:
 
 SMALL = partition(
     (0, 0.9, 0.1, 0),  # 0
-    (0, 1, 0, 0),  # 1  the surest of {1}
-    (0, 0, 0.8, 0.2),  # 2  the surest of {2}
-    (0, 0.1, 0.4, 0.5),  # 3  uncertain, rather {2}: margin .3
-    (0, 0.25, 0, 0.75),  # 4  more uncertain, rather {1}: margin .25
+    (0, 1, 0, 0),  # 1  the surest of {0}
+    (0, 0, 0.8, 0.2),  # 2  the surest of {1}
+    (0, 0.1, 0.4, 0.5),  # 3  uncertain, rather {1}: margin .3
+    (0, 0.25, 0, 0.75),  # 4  more uncertain, rather {0}: margin .25
     (0.9, 0.1, 0, 0),  # 5  an outlier: most uncertain, margin .2
 )
 

@@ -63,8 +63,11 @@ class SmallClient:
     def __init__(self, threads: int):
         self.threads, self.tasks, self.sent = threads, 0, 0
 
-    def nthreads(self) -> dict[str, int]:
-        return {"here": self.threads}
+    status = "running"
+
+    def scheduler_info(self, n_workers: int) -> dict:
+        worker = {"nthreads": self.threads, "status": "running", "last_seen": 0.0}
+        return {"workers": {"here": worker}}
 
     def scatter(self, parts, hash):
         self.sent += 1

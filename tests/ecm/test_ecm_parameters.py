@@ -69,7 +69,7 @@ def test_cecm(parameters, message):
         ({"metric": "adaptive"}, r"metric must be one of precomputed, .*got 'adaptive'"),
         (
             {"init": CredalPartition.from_labels([0, 1] * 10)},
-            r"init must have masses on ∅, \{1\}, \{2\}, Ω, got",
+            r"init must have masses on ∅, \{0\}, \{1\}, Ω, got",
         ),
         ({"init": np.full((3, 4), 0.25)}, r"init has 3 objects, X has 20"),
     ],

@@ -127,6 +127,10 @@ def test_a_dask_array_of_new_objects_gives_a_dask_array(X):
     lazy = model.predict_mass(da.from_array(X, chunks=(37, 2)))
     assert hasattr(lazy, "dask")
     np.testing.assert_array_equal(np.asarray(lazy), model.credal_partition_.mass)
+    relational = RECM(3, metric="euclidean", random_state=0).fit(X)
+    lazy = relational.predict_mass(da.from_array(X, chunks=(37, 2)))
+    assert hasattr(lazy, "dask")
+    np.testing.assert_allclose(np.asarray(lazy), relational.predict_mass(X), atol=1e-6)
 
 
 def test_a_square_matrix_gives_the_masses_of_its_attributes(X):

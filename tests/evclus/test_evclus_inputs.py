@@ -236,7 +236,6 @@ SQUARE = {"metric": "precomputed"}
         (lambda X: cdist(X, X)[:9], SQUARE, r"must be square, got shape \(9, 60\). For attributes"),
         (lambda X: broken(cdist(X, X), -1), SQUARE, r"D\[7, 1\] = -1.0. Mend or remove"),
         (lambda X: broken(cdist(X, X), np.nan), SQUARE, "row 7, column 1 is nan"),
-        (sp.csr_array, {}, r"taken for dissimilarities.*got \(60, 2\). For attributes pass"),
         (lambda X: X, PAIRS, r"needs rows \(i, j, dissimilarity\), got shape \(60, 2\)"),
         (lambda X: np.empty((0, 3)), PAIRS, "pair list is empty"),
         (lambda X: [[0, 1, 1.0], [1, 3, 2.0]], PAIRS, "Object 2 has no dissimilarity to any other"),

@@ -55,7 +55,7 @@ def fit(X, **options) -> EVCLUS:
         ("init", np.full((N, 4), 0.25), "got 4 columns for 5 focal sets"),
         ("init", np.ones((N, 5)), "Row 0 of mass sums to 5"),
         ("init", CredalPartition(np.full((N, 8), 0.125), FocalSets.full(3)),
-         r"init must have masses on ∅, \{1\}, \{2\}, \{3\}, Ω, got .* Pass focal_sets=init.focal"),
+         r"init must have masses on ∅, \{0\}, \{1\}, \{2\}, Ω, got .* Pass focal_sets=init.focal"),
         ("init", CredalPartition(np.full((N, 4), 0.25), FocalSets.simple(2)), "init must have mas"),
         ("n_init", 0, "n_init must be an integer of at least 1, got 0"),
         ("tol", -1e-3, "tol must be a number of at least 0, got -0.001"),

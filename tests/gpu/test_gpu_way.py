@@ -47,7 +47,8 @@ def ways(monkeypatch) -> list[list[str]]:
 
 def fitted(device: str) -> EVCLUS:
     X, _ = blobs(200, 3)
-    return EVCLUS(3, d0="q0.9", n_jobs=1, device=device, random_state=0).fit(X)
+    options = {"n_dissimilarities": 12, "d0": "q0.9", "init": "random", "tol": 0.5}
+    return EVCLUS(3, n_jobs=1, device=device, random_state=0, **options).fit(X)
 
 
 def test_threads(ways):

@@ -71,10 +71,9 @@ class TestAnswer:
         result, _ = done
         table = pd.read_parquet(result.folder.path("objects.parquet"))
         partition = result.partition
-        assert table["row"].tolist() == list(range(200))
-        assert (table["cluster"] == np.asarray(partition.labels()) + 1).all()
-        assert (table["outlier"] == np.asarray(partition.outliers())).all()
-        assert not (table["sure"] & table["outlier"]).any()
+        assert table["id"].tolist() == list(range(200))
+        assert (table["label"] == np.asarray(partition.labels())).all()
+        assert ((table["decision"] == "outlier") == np.asarray(partition.outliers())).all()
         assert table["nonspecificity"].mean() == pytest.approx(result.metrics["nonspecificity"])
 
     def test_to_look_at(self, done):

@@ -33,10 +33,10 @@ def partitions(draw: st.DrawFn, least: int = 1) -> CredalPartition:
 class TestByHand:
     P = CredalPartition(
         [
-            [0.0, 0.9, 0.05, 0.0, 0.05],  # {1}
-            [0.0, 0.45, 0.5, 0.05, 0.0],  # {1} or {2}
+            [0.0, 0.9, 0.05, 0.0, 0.05],  # {0}
+            [0.0, 0.45, 0.5, 0.05, 0.0],  # {0} or {1}
             [0.4, 0.3, 0.3, 0.0, 0.0],  # more mass on the empty set than on any other
-            [0.3, 0.35, 0.35, 0.0, 0.0],  # {1} or {2}, whatever the empty set has
+            [0.3, 0.35, 0.35, 0.0, 0.0],  # {0} or {1}, whatever the empty set has
             [0.0, 0.0, 0.0, 0.0, 1.0],  # anything
         ],
         FocalSets.simple(3),
@@ -45,7 +45,7 @@ class TestByHand:
     def test_decisions_name_the_open_clusters(self) -> None:
         answer = self.P.decide(0.7)
         assert answer.names.tolist() == ["sure", "between", "outlier", "between", "between"]
-        assert answer.open_names() == ["{1}", "{1,2}", "∅", "{1,2}", "{1,2,3}"]
+        assert answer.open_names() == ["{0}", "{0,1}", "∅", "{0,1}", "{0,1,2}"]
         assert answer.open.sum(axis=1).tolist() == [1, 2, 0, 2, 3]
         assert repr(answer) == "Decisions(level=0.7: 1 sure, 3 between, 1 outlier)"
 
@@ -57,7 +57,7 @@ class TestByHand:
     def test_level_one_says_that_no_object_is_sure(self) -> None:
         p = CredalPartition([[0.0, 0.96, 0.03, 0.01, 0.0]], FocalSets.simple(3))
         assert p.decide(0.95).sure.all()
-        assert p.decide(1.0).open_names() == ["{1,2}"]
+        assert p.decide(1.0).open_names() == ["{0,1}"]
 
     def test_the_margin_is_normalised_but_not_beyond_one_half(self) -> None:
         np.testing.assert_allclose(self.P.margin(), [0.85, 0.05, 0.0, 0.0, 0.0], **ROUNDING)
@@ -252,8 +252,8 @@ class TestExplain:
         p, _ = self.flowers()
         why = p.explain(100)
         assert [e.cluster for e in why.clusters if e.is_open] == [0, 1]
-        assert why.clusters[0].sets == (("{1}", 0.4), ("Ω", 0.2))
-        assert "between clusters {1} and {2}" in repr(why)
+        assert why.clusters[0].sets == (("{0}", 0.4), ("Ω", 0.2))
+        assert "between clusters {0} and {1}" in repr(why)
         assert p.explain(-1).row == 100
 
     def test_lazy_masses_and_attributes_explain_alike(self) -> None:

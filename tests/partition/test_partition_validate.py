@@ -19,7 +19,7 @@ def table(row: list[float], at: int = 3, dtype: type = np.float64) -> np.ndarray
 
 BAD = [
     ([-0.1, 0.5, 0.3, 0.3], r"Row 3 of mass has -0\.1 on ∅ \(column 0\); masses are at least 0"),
-    ([0.1, 0.2, np.nan, 0.4], r"Row 3 of mass has nan on \{2\} \(column 2\)"),
+    ([0.1, 0.2, np.nan, 0.4], r"Row 3 of mass has nan on \{1\} \(column 2\)"),
     ([0.1, 0.2, 0.3, 0.3], r"Row 3 of mass sums to 0\.9; each row must sum to 1 within 1e-06"),
     ([0.1, 0.2, np.inf, 0.4], r"Row 3 of mass sums to inf"),
     ([0.0, 0.0, 0.0, 0.0], r"Row 3 of mass sums to 0;"),
@@ -68,7 +68,7 @@ def test_thousands_of_float32_masses_pass():
 @pytest.mark.parametrize(
     ("mass", "sentence"),
     [
-        (np.ones((3, 5)), r"one column per focal set: got 5 columns for 4 focal sets \(∅, \{1\}"),
+        (np.ones((3, 5)), r"one column per focal set: got 5 columns for 4 focal sets \(∅, \{0\}"),
         (np.array([1.0, 0, 0, 0]), r"two axes \(objects, focal sets\), got shape \(4,\)"),
         (np.ones((2, 2, 4)), r"two axes"),
         ([["a", "b", "c", "d"]], "mass must hold real numbers, got dtype <U1"),

@@ -13,7 +13,7 @@ from tolerances import PRINTED_2, ROUNDING
 from evdist import CredalPartition, FocalSets, belief
 
 #: Six objects in the manner of the Butterfly data: two clusters, one object between them, one far
-#: away; columns are the empty set, {1}, {2}, Omega.
+#: away; columns are the empty set, {0}, {1}, Omega.
 OBJECTS = np.array(
     [
         [0.1, 0.0, 0.9, 0.0],
@@ -64,7 +64,7 @@ def partitions(draw: st.DrawFn) -> CredalPartition:
 
 
 def test_the_set_of_largest_mass_is_assigned(butterfly):
-    # {2}, {2}, Omega, {1}, {1}, the empty set
+    # {1}, {1}, Omega, {0}, {0}, the empty set
     np.testing.assert_array_equal(butterfly.assigned(), [2, 2, 3, 1, 1, 0])
     np.testing.assert_array_equal(butterfly.assigned() == 0, butterfly.outliers())
 
@@ -84,7 +84,7 @@ class TestByHand:
         ]  # fmt: skip
 
     def test_dominance_compares_belief_with_plausibility(self, butterfly):
-        # Object 5: Bel({2}) = .5 = Pl({1}), so that cluster 1 is just not dominated.
+        # Object 5: Bel({1}) = .5 = Pl({0}), so that cluster 0 is just not dominated.
         assert butterfly.upper("dominance").tolist() == [
             [False, True], [True, True], [True, True], [True, True], [True, False],
             [True, False],
@@ -119,8 +119,8 @@ class TestByHand:
             "  nonspecificity N*  0.417  0 precise, 1 vacuous\n"
             "\n"
             "  cluster  expected  labels  lower  upper\n"
-            "      {1}       2.5       4      2      3\n"
-            "      {2}       2.4       2      2      3"
+            "      {0}       2.5       4      2      3\n"
+            "      {1}       2.4       2      2      3"
         )
 
     def test_long_summaries_are_cut(self):
@@ -138,15 +138,17 @@ class TestByHand:
         )
 
     def test_frame(self, butterfly):
-        frame = butterfly.to_frame()
+        frame = butterfly.to_frame(masses=True)
         assert list(frame.columns) == [
-            "label", "set", "outlier", "decision", "open", "margin", "nonspecificity",
-            "∅", "{1}", "{2}", "Ω",
+            "label", "decision", "open", "set", "probability", "margin", "nonspecificity", "empty",
+            "probability_0", "probability_1", "plausibility_0", "plausibility_1",
+            "mass_∅", "mass_{0}", "mass_{1}", "mass_Ω",
         ]  # fmt: skip
-        assert frame["set"].tolist() == ["{2}", "{2}", "Ω", "{1}", "{1}", "∅"]
+        assert frame["set"].tolist() == ["{1}", "{1}", "Ω", "{0}", "{0}", "∅"]
         assert frame["decision"].tolist() == ["sure", *["between"] * 3, "sure", "outlier"]
-        assert frame["open"].tolist() == ["{2}", "{1,2}", "{1,2}", "{1,2}", "{1}", "∅"]
-        np.testing.assert_array_equal(frame.iloc[:, 7:].to_numpy(dtype=float), OBJECTS)
+        assert frame["open"].tolist() == ["{1}", "{0,1}", "{0,1}", "{0,1}", "{0}", "∅"]
+        np.testing.assert_array_equal(frame.iloc[:, 12:], np.float32(OBJECTS))
+        assert list(butterfly.to_frame().columns) == list(frame.columns[:12])
 
     def test_ties_go_to_the_first(self):
         tie = CredalPartition([[0.25, 0.25, 0.25, 0.25]], FocalSets.full(2))
@@ -317,7 +319,7 @@ class TestContainer:
     def test_projection_sends_a_set_to_the_smallest_that_contains_it(self):
         p = CredalPartition(np.full((1, 8), 0.125), FocalSets.full(3))
         q = p.project(FocalSets.of([[0], [0, 1], [1, 2], [0, 1, 2]], 3))
-        # {2} has two homes of two clusters: the first; {3} has one; {1,3} only Omega.
+        # {1} has two homes of two clusters: the first; {2} has one; {0,2} only Omega.
         assert q.mass.tolist() == [[0.125, 0.125, 0.25, 0.25, 0.25]]
 
     def test_projection_without_a_place_for_a_set_is_refused(self, butterfly):

@@ -41,7 +41,7 @@ def artist(ax, gid):
 
 def test_solid_lines_enclose_the_lower_and_dashed_lines_the_upper_approximation(partition, X):
     ax = plot.approximations(partition, X)
-    for k, start in enumerate((0, 4, 8), start=1):
+    for k, start in enumerate((0, 4, 8)):
         lower, upper = artist(ax, f"lower-{k}"), artist(ax, f"upper-{k}")
         assert (lower.get_linestyle(), upper.get_linestyle()) == ("-", "--")
         square = {tuple(row) for row in X[start : start + 4]}
@@ -56,29 +56,29 @@ def test_every_object_is_drawn_once_and_outliers_are_circles(partition, X):
     outliers = artist(ax, "outliers")
     np.testing.assert_array_equal(outliers.get_offsets(), X[-2:])
     assert len(outliers.get_facecolors()) == 0
-    sure = [artist(ax, f"sure-{k}") for k in (1, 2, 3)]
+    sure = [artist(ax, f"sure-{k}") for k in range(3)]
     assert [len(points.get_offsets()) for points in sure] == [4, 4, 4]
-    between = [artist(ax, f"between-{k}") for k in (1, 2, 3)]
+    between = [artist(ax, f"between-{k}") for k in range(3)]
     assert sum(len(points.get_offsets()) for points in between if points) == 2
 
 
-def test_clusters_are_numbered_from_one(partition, X):
+def test_clusters_are_numbered_from_zero(partition, X):
     texts = {text.get_text() for text in plot.approximations(partition, X).texts}
-    assert {"1", "2", "3"} <= texts
+    assert {"0", "1", "2"} <= texts
 
 
 def test_classes_give_colours_and_clusters_markers(partition, X):
     y = np.array(["$a", "b$"])[np.arange(len(X)) % 2]
     ax = plot.approximations(partition, X, y=y)
     plot.to_png(ax)  # a dollar sign is not a formula
-    assert len(np.unique(artist(ax, "sure-1").get_facecolors(), axis=0)) == 2
+    assert len(np.unique(artist(ax, "sure-0").get_facecolors(), axis=0)) == 2
     assert {"$a", "b$"} <= {text.get_text() for text in ax.get_legend().get_texts()}
-    assert artist(ax, "lower-1").get_color() == artist(ax, "lower-2").get_color()
+    assert artist(ax, "lower-0").get_color() == artist(ax, "lower-1").get_color()
 
 
 def test_interval_dominance_can_be_asked_for(partition, X):
     ax = plot.approximations(partition, X, rule="dominance")
-    assert artist(ax, "lower-1") is not None
+    assert artist(ax, "lower-0") is not None
 
 
 def test_many_objects_are_sampled_but_hulls_are_those_of_all():
@@ -88,16 +88,16 @@ def test_many_objects_are_sampled_but_hulls_are_those_of_all():
     partition = CredalPartition.from_labels(labels)
     everything = plot.approximations(partition, X)
     some = plot.approximations(partition, X, max_points=300)
-    for k in (1, 2):
+    for k in (0, 1):
         np.testing.assert_array_equal(
             artist(some, f"lower-{k}").get_xydata(), artist(everything, f"lower-{k}").get_xydata()
         )
-    drawn = np.concatenate([artist(some, f"sure-{k}").get_offsets() for k in (1, 2)])
+    drawn = np.concatenate([artist(some, f"sure-{k}").get_offsets() for k in (0, 1)])
     assert 300 <= len(drawn) < 400
-    corners = artist(some, "lower-1").get_xydata()
+    corners = artist(some, "lower-0").get_xydata()
     assert {tuple(row) for row in corners} <= {tuple(row) for row in drawn}
     assert any("of 5,000 objects drawn" in text.get_text() for text in some.texts)
-    assert artist(everything, "sure-1").get_rasterized()
+    assert artist(everything, "sure-0").get_rasterized()
     assert len(plot.to_svg(everything)) < 500_000
 
 
@@ -121,7 +121,7 @@ def test_degenerate_clouds_are_drawn(n, d):
 def test_points_on_a_line_get_the_segment_between_the_ends():
     X = np.array([[1.0, 1.0], [0.0, 0.0], [3.0, 3.0], [2.0, 2.0]])
     ax = plot.approximations(CredalPartition.from_labels([0, 0, 0, 0]), X)
-    corners = {tuple(row) for row in artist(ax, "lower-1").get_xydata()}
+    corners = {tuple(row) for row in artist(ax, "lower-0").get_xydata()}
     assert corners == {(0.0, 0.0), (3.0, 3.0)}
 
 

@@ -67,9 +67,9 @@ def test_chosen_centres_are_marked_and_numbered():
     delta, bel = rng.uniform(size=50), rng.uniform(size=50)
     ax = plot.delta_bel(delta, bel, centres=[7, 3])
     assert len(child(ax, "objects").get_offsets()) == 50
-    np.testing.assert_allclose(child(ax, "centre-1").get_offsets(), [[delta[7], bel[7]]])
-    np.testing.assert_allclose(child(ax, "centre-2").get_offsets(), [[delta[3], bel[3]]])
-    assert [text.get_text() for text in ax.texts] == ["1", "2"]
+    np.testing.assert_allclose(child(ax, "centre-0").get_offsets(), [[delta[7], bel[7]]])
+    np.testing.assert_allclose(child(ax, "centre-1").get_offsets(), [[delta[3], bel[3]]])
+    assert [text.get_text() for text in ax.texts] == ["0", "1"]
     plot.to_svg(ax)
 
 
@@ -135,7 +135,7 @@ def test_bars_of_sizes_are_sure_members_the_possible_rest_and_outliers(partition
     assert bars(ax, "outliers") == [1]
     assert [t.get_text() for t in ax.texts] == ["2 to 3", "1 to 2", "1", "1"]
     assert [t.get_text() for t in ax.get_yticklabels()] == [
-        *("cluster 1", "cluster 2", "cluster 3"),
+        *("cluster 0", "cluster 1", "cluster 2"),
         "outliers",
     ]
     plot.to_svg(ax)

@@ -29,7 +29,7 @@ def panels(figure: Figure) -> dict:
 
 def test_one_panel_for_each_focal_set():
     figure = plot.mass_map(predict_mass, X, focal_sets=FOCAL, resolution=20)
-    assert list(panels(figure)) == ["m(∅)", "m({1})", "m({2})", "m(Ω)"]
+    assert list(panels(figure)) == ["m(∅)", "m({0})", "m({1})", "m(Ω)"]
     for ax in panels(figure).values():
         assert any(isinstance(child, QuadContourSet) for child in ax.get_children())
         np.testing.assert_array_equal(ax.lines[0].get_xydata(), X)
@@ -38,7 +38,7 @@ def test_one_panel_for_each_focal_set():
 
 def test_one_panel_for_each_cluster_with_the_decision_boundary():
     figure = plot.contour_map(predict_mass, X, focal_sets=FOCAL, resolution=41)
-    assert list(panels(figure)) == ["pl(1)", "pl(2)"]
+    assert list(panels(figure)) == ["pl(0)", "pl(1)"]
     for ax in panels(figure).values():
         boundary = [c for c in ax.get_children() if isinstance(c, QuadContourSet)][-1]
         vertices = np.concatenate([path.vertices for path in boundary.get_paths()])
@@ -75,7 +75,7 @@ def test_one_cluster_has_no_boundary():
     figure = plot.contour_map(
         lambda p: np.tile([0.25, 0.75], (len(p), 1)), X, focal_sets=focal, resolution=5
     )
-    ax = panels(figure)["pl(1)"]
+    ax = panels(figure)["pl(0)"]
     assert sum(isinstance(child, QuadContourSet) for child in ax.get_children()) == 1
 
 

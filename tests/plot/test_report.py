@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
+import json
 import re
 from contextlib import redirect_stdout
 from html.parser import HTMLParser
@@ -14,10 +16,12 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from evdist import CredalPartition, FocalSets, demo
+from evdist import CredalPartition, FocalSets, demo, plot
+from evdist.partition.decisions import DECISIONS
 from evdist.plot import PairDensity
 from evdist.report import page, render_report, write_report
-from evdist.report.facts import duration, plain
+from evdist.report.facts import collect, duration, plain
+from evdist.report.objects import DRAWN
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 HOSTILE = "<script>alert('x')</script> & \"quoted\" </title>"
@@ -44,7 +48,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if "style" not in self.open and "script" not in self.open:
             self.words.append(data)
 
     @property
@@ -80,13 +84,13 @@ def full(partition, X) -> Page:
         metrics={"score" + HOSTILE: 0.98765},
         notes=[HOSTILE, "second note"],
     )
-    assert "<script" not in text
+    assert "<script>alert" not in text
     assert HOSTILE not in text
     return Page(text)
 
 
 def test_hostile_text_is_shown_as_text(full):
-    assert full.all("script") == []
+    assert full.all("script") == [{"type": "application/json", "id": "object-data"}, {}]
     assert full.text.count("<script>alert('x')</script>") == 7  # title and h1, a pair, three more
 
 
@@ -269,3 +273,50 @@ def test_the_report_of_the_demo_shows_the_fit(demo_run):
     (stress,) = (m.group(1) for t in shown if (m := re.search(r"pairs; stress (\S+)\.", t)))
     # The pairs of the diagram are those of the objective.
     assert stress == f"{float(re.search(r'objective (0[.0-9]+)', demo_run[0]).group(1)):.3g}"
+
+
+class TestObjects:
+    """What the page's own script reads."""
+
+    @staticmethod
+    def data(text: str) -> dict:
+        block = re.search(r'id="object-data">(.*?)</script>', text, re.S)
+        return json.loads(block[1])
+
+    def test_ids_and_values_are_text_that_cannot_end_the_script(self, X):
+        ids = [f"{HOSTILE}{i}" for i in range(80)]
+        mass = np.random.default_rng(0).dirichlet(np.full(8, 0.15), size=80)
+        text = render_report(CredalPartition(mass, FocalSets.full(3), ids), X=X)
+        assert "<script>alert" not in text
+        assert self.data(text)["id"] == ids
+
+    def test_only_the_pages_own_script_may_run_and_nothing_is_loaded(self, partition):
+        text = render_report(partition)
+        policy = re.search(r'Content-Security-Policy" content="(.*?)"', text)[1]
+        script = re.search(r"<script>(.*?)</script>", text, re.S)[1]
+        mark = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert "default-src &#39;none&#39;" in policy
+        assert f"script-src &#39;sha256-{mark}&#39;" in policy
+
+    def test_numbers_are_those_of_the_frame(self, partition, X):
+        data, frame = self.data(render_report(partition, X=X)), partition.to_frame()
+        assert data["label"] == frame["label"].tolist()
+        assert [DECISIONS[code] for code in data["decision"]] == frame["decision"].tolist()
+        assert data["open"] == frame["open"].tolist()
+        np.testing.assert_allclose(data["probability"], frame["probability"], atol=6e-4)
+        assert data["columns"] == [f"column {j}" for j in range(4)]
+
+    def test_of_many_objects_a_sample_and_the_density_of_all(self):
+        n = 2 * DRAWN
+        X = np.random.default_rng(0).normal(size=(n, 2))
+        data = self.data(render_report(CredalPartition.from_labels(np.arange(n) % 3), X=X))
+        assert data["n"] == n and len(data["id"]) < DRAWN
+        assert len(data["density"]["cells"]) == len(data["density"]["cells"][0])
+
+
+def test_chart_and_table_say_the_same_nonspecificity(partition):
+    rows = collect(partition).clusters
+    ax = plot.nonspecificity(partition)
+    ends = [text.get_text() for text in ax.texts]
+    assert [f"{row.nonspecificity:.3f}" for row in rows] == ends
+    assert sum(row.labelled for row in rows) == partition.n_objects

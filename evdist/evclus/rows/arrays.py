@@ -19,9 +19,6 @@ from torch import Tensor
 
 from evdist.kernels.graph import PairGraph
 
-__all__ = ["Graph", "Partners", "Posteriors", "State", "on_grid", "project", "tile_count", "tiles"]
-__all__ += ["untile"]
-
 TILE = 32
 #: Masses are multiples of 1 / GRID: exact in float32, and so are all their partial sums.
 GRID = float(1 << 24)

@@ -16,8 +16,6 @@ from evdist.evclus.rows.arrays import Graph, tile_count, tiles
 from evdist.evclus.rows.cuda import Kernels
 from evdist.evclus.rows.kept import Make
 
-__all__ = ["gamma_of", "made_from", "on_device", "positions_of", "sample", "tiles_of"]
-
 #: Numbers that travel at a time.
 _NUMBERS = 1 << 25
 

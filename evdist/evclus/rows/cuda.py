@@ -13,9 +13,6 @@ from evdist.evclus.rows.arrays import Partners, Posteriors, State
 from evdist.evclus.rows.nvrtc import compiled
 from evdist.evclus.rows.torch import SummedKernels, TorchKernels
 
-__all__ = ["MAX_FOCAL_SETS", "MAX_IN_REGISTERS", "MAX_REPLICATES", "CudaKernels", "Kernels"]
-__all__ += ["kernels_on"]
-
 #: Up to this many focal sets a thread keeps its program in registers, as rows.cu has it; up to the
 #: second number in its own memory; beyond, torch does the work.
 MAX_IN_REGISTERS, MAX_FOCAL_SETS = 16, 128

@@ -41,8 +41,6 @@ from evdist.evclus.sampling import Layout, SourcePairs
 from evdist.kernels.distances import transform
 from evdist.kernels.graph import PairGraph
 
-__all__ = ["DeviceRows", "device_here", "visible_devices"]
-
 #: Objects placed at a time where their attributes are on the device; else the host compares them.
 _ROWS, _HOST_ROWS = 1 << 19, 1 << 14
 ON_DEVICE = Choice("device")

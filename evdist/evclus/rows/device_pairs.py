@@ -23,8 +23,6 @@ from evdist.evclus.rows.sweep import Block
 from evdist.evclus.sampling import SourcePairs
 from evdist.kernels.graph import PairGraph
 
-__all__ = ["DevicePairs", "by_colour", "device_block", "keep_pieces", "spread_out"]
-
 #: Rows whose dissimilarities the host computes at a time.
 _ROWS = 1 << 14
 

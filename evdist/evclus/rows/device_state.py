@@ -21,8 +21,6 @@ from evdist.evclus.rows.kept import Kept
 from evdist.evclus.rows.links import DeviceLinks
 from evdist.evclus.rows.parts import PartRows
 
-__all__ = ["DeviceState"]
-
 #: Rows put on the grid at a time.
 _ROWS = 1 << 20
 

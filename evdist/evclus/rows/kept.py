@@ -19,8 +19,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Hosted", "Kept", "Make", "Piece", "Recomputed", "Resident", "in_groups", "keep"]
-
 Piece = tuple[int, int]
 #: make(colour, a, b, out): dissimilarities of the rows at places a .. b - 1, into out (k, b - a).
 Make = Callable[[int, int, int, Tensor], None]

@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["DeviceLinks"]
-
 #: Numbers gathered at a time.
 _ROOM = 1 << 26
 

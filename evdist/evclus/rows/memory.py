@@ -11,8 +11,6 @@ from evdist.engine import plan
 from evdist.engine.memory import available, check_memory
 from evdist.evclus.rows.cuda import MAX_FOCAL_SETS, MAX_IN_REGISTERS
 
-__all__ = ["Choice", "Need", "Room", "choose", "thread_memory"]
-
 #: Bytes of a tile of dissimilarities that are sent or computed at a time.
 TILE_BYTES = 1 << 28
 #: Rows with more attributes are compared faster than they are sent: see docs/gpu.md.

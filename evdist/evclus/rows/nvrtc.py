@@ -16,8 +16,6 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["Module", "compiled"]
-
 #: Threads of a block; the kernels are bounded to it.
 THREADS = 128
 

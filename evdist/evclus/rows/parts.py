@@ -14,8 +14,6 @@ from evdist.evclus.rows.arrays import State
 from evdist.evclus.rows.cuda import MAX_FOCAL_SETS, Kernels
 from evdist.evclus.rows.kept import Kept, Piece
 
-__all__ = ["PartRows", "piece_sums"]
-
 #: Pieces summed at a time.
 _PIECES = 4096
 

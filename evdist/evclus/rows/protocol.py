@@ -21,8 +21,6 @@ from evdist.evclus.problem import Pairs, Problem
 from evdist.evclus.sampling import Layout
 from evdist.kernels.graph import PairGraph
 
-__all__ = ["Masses", "Rows", "Starter"]
-
 #: Masses (n, f) where a backend has them: an array, or a tensor on a device.
 Masses = Any
 

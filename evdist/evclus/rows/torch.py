@@ -15,8 +15,6 @@ from torch import Tensor
 
 from evdist.evclus.rows.arrays import Partners, Posteriors, State, on_grid
 
-__all__ = ["SummedKernels", "TorchKernels", "minimise_on_simplex"]
-
 #: Proximal term, relative to the mean diagonal of S on the working set.
 _EPS = 1e-11
 #: Relative error allowed in the optimality conditions: that of masses rounded to the grid.

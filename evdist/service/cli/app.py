@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from evdist import __version__
 from evdist.service.cli import jobs, keeping, look, plan
@@ -45,8 +46,21 @@ COMMANDS = (
     *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.fetch),
     *(look.demo, look.doctor, plan.plan),
 )
+
+
+class _Command(TyperCommand):
+    """A command whose flags are shown without a type: there is no value to give."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params = super().get_params(ctx)
+        for one in params:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return params
+
+
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=_Command)(command)
 app.add_typer(keeping.jobs, name="jobs")
 
 

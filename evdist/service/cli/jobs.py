@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from evdist.progress import ProgressBar
+from evdist.service.cli.late import Late
 from evdist.service.cli.options import (
     Algorithm,
     ApiUrl,
@@ -19,23 +19,49 @@ from evdist.service.cli.options import (
     Parameters,
     Quiet,
     Storage,
+    listed,
     parsed,
 )
 from evdist.service.cli.out import Exit, errors, facts, note, say, show, table
-from evdist.service.client import Client, Job
-from evdist.service.config import ConfigError, JobConfig, read_config
-from evdist.service.jobs import JobResult, JobState, run
-from evdist.stores.paths import address, exists, join, remove
+
+if TYPE_CHECKING:
+    from evdist.service.client import Job
+    from evdist.service.jobs import JobResult
+
+ProgressBar: Any = Late("evdist.progress:ProgressBar")
+Client: Any = Late("evdist.service.client:Client")
+ConfigError: Any = Late("evdist.service.config:ConfigError")
+JobConfig: Any = Late("evdist.service.config:JobConfig")
+read_config: Any = Late("evdist.service.config:read_config")
+JobState: Any = Late("evdist.service.jobs:JobState")
+run: Any = Late("evdist.service.jobs:run")
+paths: Any = Late("evdist.stores.paths")
 
 Data = Annotated[str, typer.Argument(help="A .csv, .parquet, .npy or .zarr file, or its URL.")]
 Columns = Annotated[
-    list[str] | None, typer.Option("--column", help="A column to use; may be repeated.")
+    list[str] | None,
+    typer.Option("--column", metavar="A,B", help="Columns to use; may be repeated."),
 ]
-Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="A,B", help="Columns to leave out; may be repeated.")
+]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column that names the objects in the answer."),
+]
 Label = Annotated[str | None, typer.Option(help="Column of known classes, for scores only.")]
 Weight = Annotated[str | None, typer.Option(help="Column of positive weights.")]
 Scale = Annotated[
-    Literal["standard", "robust"] | None, typer.Option(help="Bring the columns to one scale.")
+    Literal["standard", "robust", "gower"] | None,
+    typer.Option(help="Bring the columns to one scale; gower needs --encode."),
+]
+Encode = Annotated[
+    bool,
+    typer.Option("--encode", help="Make numbers of categories, dates and missing values."),
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B", help="With --encode: columns whose numbers are names."),
 ]
 Clusters = Annotated[
     int | None, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")
@@ -58,8 +84,11 @@ def cluster(
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
+    encode: Encode = False,
+    category: Category = None,
     column: Columns = None,
     drop: Drop = None,
+    id: Id = None,
     label: Label = None,
     weight: Weight = None,
     links: Links = None,
@@ -82,8 +111,9 @@ def cluster(
         values: dict[str, Any] = {}
         if data:
             values["data"] = _given(
-                url=data, columns=column, drop=drop, label=label, weight=weight, scale=scale
-            )
+                url=data, columns=listed(column), drop=listed(drop), id=id, label=label,
+                weight=weight, scale=scale, encode=encode or None, categories=listed(category),
+            )  # fmt: skip
         parameters = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
         values |= _given(
             folder=out or None,
@@ -102,11 +132,13 @@ def predict(
     data: Data,
     out: Out,
     column: Columns = None,
+    drop: Drop = None,
+    id: Id = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Place new objects by the model of a finished job."""
-    _with_model("predict", model, data, out, column, quiet, json)
+    """Place new objects by the model of a finished job, which knows columns, scale and id."""
+    _with_model("predict", model, data, out, column, drop, id, quiet, json)
 
 
 def append(
@@ -114,11 +146,13 @@ def append(
     data: Data,
     out: Out,
     column: Columns = None,
+    drop: Drop = None,
+    id: Id = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Add new objects to the partition of a finished job, once however often it is called."""
-    _with_model("append", model, data, out, column, quiet, json)
+    _with_model("append", model, data, out, column, drop, id, quiet, json)
 
 
 def select(
@@ -130,8 +164,11 @@ def select(
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
+    encode: Encode = False,
+    category: Category = None,
     column: Columns = None,
     drop: Drop = None,
+    id: Id = None,
     label: Label = None,
     seed: Seed = None,
     workers: Workers = None,
@@ -140,12 +177,21 @@ def select(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Find the number of clusters: one fit for each, and the one that doubts least."""
+    """Find the number of clusters: fit each and keep the one of least nonspecificity."""
     with errors(json):
         config = JobConfig.of(
             task="select",
             folder=out,
-            data=_given(url=data, columns=column, drop=drop, label=label, scale=scale),
+            data=_given(
+                url=data,
+                columns=listed(column),
+                drop=listed(drop),
+                id=id,
+                label=label,
+                scale=scale,
+                encode=encode or None,
+                categories=listed(category),
+            ),
             candidates=_range(clusters),
             algorithm=algorithm,
             parameters={**parsed(set_), **_given(random_state=seed)},
@@ -187,10 +233,18 @@ def combine(
 
 
 def _with_model(
-    task: str, model: str, data: str, out: str, column: Any, quiet: bool, json: bool
+    task: str,
+    model: str,
+    data: str,
+    out: str,
+    column: list[str] | None,
+    drop: list[str] | None,
+    id: str | None,
+    quiet: bool,
+    json: bool,
 ) -> None:
     with errors(json):
-        chosen = _given(url=data, columns=column)
+        chosen = _given(url=data, columns=listed(column), drop=listed(drop), id=id)
         config = JobConfig.of(task=task, model=model, data=chosen, folder=out)
         _told(run(config, listen=() if quiet or json else (ProgressBar(),)), json)
 
@@ -229,8 +283,11 @@ def submit(
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
+    encode: Encode = False,
+    category: Category = None,
     column: Columns = None,
     drop: Drop = None,
+    id: Id = None,
     label: Label = None,
     weight: Weight = None,
     seed: Seed = None,
@@ -244,8 +301,9 @@ def submit(
     with errors(json):
         given = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
         job = Client(storage, api_url, deployment=deployment).submit(
-            data, algorithm, scale=scale, columns=column, drop=drop or (), label=label,
-            weight=weight, bar=not json, **given,
+            data, algorithm, scale=scale, encode=encode, categories=listed(category) or (),
+            columns=listed(column), drop=listed(drop) or (), id=id,
+            label=label, weight=weight, bar=not json, **given,
         )  # fmt: skip
         if wait:
             job.wait(bar=not json)
@@ -296,19 +354,26 @@ def _described(job: Job) -> dict[str, Any]:
     }
 
 
-def logs(job: JobName, storage: Storage = None, api_url: ApiUrl = None) -> None:
-    """What a job has said."""
-    with errors():
-        say(Client(storage, api_url).job(job).logs().rstrip())
+def logs(job: JobName, storage: Storage = None, api_url: ApiUrl = None, json: Json = False) -> None:
+    """Show the log of a job."""
+    with errors(json):
+        found = Client(storage, api_url).job(job)
+        lines = found.logs().rstrip()
+        show({"id": found.id, "lines": lines.splitlines()}) if json else say(lines)
 
 
-def cancel(job: JobName, storage: Storage = None, api_url: ApiUrl = None) -> None:
+def cancel(
+    job: JobName, storage: Storage = None, api_url: ApiUrl = None, json: Json = False
+) -> None:
     """Ask a job to stop. Submitted again, it goes on where it was."""
-    with errors():
+    with errors(json):
         found = Client(storage, api_url).job(job)
         state = found.status
         running = state in (JobState.QUEUED, JobState.RUNNING)
         found.cancel()
+        if json:
+            show({"id": found.id, "status": str(state), "asked_to_stop": running})
+            return
         say(f"{found.id}: asked to stop" if running else f"{found.id} is {state}: nothing to stop")
 
 
@@ -317,19 +382,24 @@ def fetch(
     out: Annotated[Path, typer.Option("--out", "-o", help="Local folder for the answer.")],
     storage: Storage = None,
     api_url: ApiUrl = None,
+    json: Json = False,
 ) -> None:
     """Copy the answer of a finished job: masses.zarr, objects.parquet, metrics, report."""
-    with errors():
+    with errors(json):
         found = Client(storage, api_url).job(job)
         result = found.result()
-        masses = join(address(out), "masses.zarr")
-        if exists(join(address(out), "manifest.json")):
+        masses = paths.join(paths.address(out), "masses.zarr")
+        if paths.exists(paths.join(paths.address(out), "manifest.json")):
             raise ConfigError(f"{out} is the folder of a job. Fetch into another one.")
         out.mkdir(parents=True, exist_ok=True)
-        if exists(masses):
-            remove(masses)  # of an earlier fetch
+        if paths.exists(masses):
+            paths.remove(masses)  # of an earlier fetch
         found.report(out / "report.html")
         result.save(masses)
         for name in ("metrics.json", "objects.parquet"):
             found.copy(name, out / name)
-        say(f"{found.id}: {', '.join(sorted(path.name for path in out.iterdir()))} in {out}")
+        names = sorted(path.name for path in out.iterdir())
+        if json:
+            show({"id": found.id, "folder": str(out.absolute()), "files": names})
+        else:
+            say(f"{found.id}: {', '.join(names)} in {out}")

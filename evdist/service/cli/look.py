@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evdist import demo as demonstration
-from evdist.data.dataset import Dataset
-from evdist.evclus.pair_store import PairStore
-from evdist.partition import CredalPartition
 from evdist.registry import ALGORITHMS
-from evdist.report import write_report
+from evdist.service.cli.late import Late
 from evdist.service.cli.options import ApiUrl, Json, Storage
 from evdist.service.cli.out import Exit, errors, facts, say, show, table
-from evdist.service.jobs import JobError, JobFolder, JobResult, JobState
-from evdist.service.jobs.doctor import Check, examine
-from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
-from evdist.stores.paths import address, exists, join, read_bytes, replace_bytes
+
+if TYPE_CHECKING:
+    from evdist.service.jobs import JobFolder
+    from evdist.service.jobs.doctor import Check
+
+demonstration: Any = Late("evdist.demo")
+Dataset: Any = Late("evdist.data.dataset:Dataset")
+PairStore: Any = Late("evdist.evclus.pair_store:PairStore")
+CredalPartition: Any = Late("evdist.partition:CredalPartition")
+write_report: Any = Late("evdist.report:write_report")
+jobs: Any = Late("evdist.service.jobs")
+examine: Any = Late("evdist.service.jobs.doctor:examine")
+encoding: Any = Late("evdist.stores.encoding")
+paths: Any = Late("evdist.stores.paths")
 
 Place = Annotated[str, typer.Argument(help="A job folder, a model, or a store (.zarr, .npz).")]
 
@@ -31,39 +37,44 @@ def report(
 ) -> None:
     """Write the HTML report of a job, or of a stored partition."""
     with errors(json):
-        url = address(place)
-        content = read_bytes(join(url, "report.html"))
+        url = paths.address(place)
+        content = paths.read_bytes(paths.join(url, "report.html"))
         if content is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
-            replace_bytes(str(out.absolute()), content)
+            paths.replace_bytes(str(out.absolute()), content)
         else:
-            inner = join(url, "masses.zarr")
-            write_report(out, CredalPartition.load(inner if exists(inner) else url), title=place)
+            inner = paths.join(url, "masses.zarr")
+            write_report(
+                out, CredalPartition.load(inner if paths.exists(inner) else url), title=place
+            )
         show({"report": str(out.absolute())}) if json else say(f"look at: {out}")
 
 
 def inspect(place: Place, json: Json = False) -> None:
     """Say what a folder or a store holds, and whether it is whole."""
     with errors(json):
-        found = _inspected(address(place))
+        found = _inspected(paths.address(place))
         show(found) if json else facts(found)
 
 
 def _inspected(url: str) -> dict[str, Any]:
-    if not exists(url):
-        raise StoreNotFoundError(f"There is nothing at {url}.")
-    if exists(join(url, "manifest.json")):
-        return _job(JobFolder.open(url))
-    if exists(join(url, "model.json")):
-        model = json_format.loads(read_bytes(join(url, "model.json")) or b"{}")
-        return {"what": f"model of {model.get('estimator')}", **_masses(join(url, "masses.zarr"))}
+    if not paths.exists(url):
+        raise encoding.StoreNotFoundError(f"There is nothing at {url}.")
+    if paths.exists(paths.join(url, "manifest.json")):
+        return _job(jobs.JobFolder.open(url))
+    if paths.exists(paths.join(url, "model.json")):
+        model = json_format.loads(paths.read_bytes(paths.join(url, "model.json")) or b"{}")
+        return {
+            "what": f"model of {model.get('estimator')}",
+            **_masses(paths.join(url, "masses.zarr")),
+        }
     for reader in (_masses, _data, _pairs):
         try:
             return reader(url)
-        except StoreError as error:
+        except encoding.StoreError as error:
             if "must hold evdist" not in str(error):
                 raise
-    raise StoreError(f"{url} holds nothing that evdist wrote.")
+    raise encoding.StoreError(f"{url} holds nothing that evdist wrote.")
 
 
 def _job(folder: JobFolder) -> dict[str, Any]:
@@ -77,17 +88,17 @@ def _job(folder: JobFolder) -> dict[str, Any]:
     }
     if folder.error:
         known["error"] = folder.error
-    if folder.state is JobState.DONE:
+    if folder.state is jobs.JobState.DONE:
         known["masses"] = f"whole, {_masses(folder.path('masses.zarr'))['objects']} objects"
     if folder.has("metrics.json"):
-        metrics = JobResult(folder).metrics
+        metrics = jobs.JobResult(folder).metrics
         known |= {k: v for k, v in metrics.items() if isinstance(v, int | float) and k != "job"}
     return known
 
 
 def _masses(url: str) -> dict[str, Any]:
     partition = CredalPartition.load(url)
-    with reading(url, "Run the job again in a new folder."):
+    with encoding.reading(url, "Run the job again in a new folder."):
         summary = partition.summary()  # of every chunk
     return {
         "what": "credal partition",
@@ -158,7 +169,7 @@ def doctor(
             table(["", "what", "found"], [_row(check) for check in checks])
         bad = [check.what for check in checks if not check.good]
         if bad:
-            raise JobError(f"Not in order: {', '.join(bad)}.")
+            raise jobs.JobError(f"Not in order: {', '.join(bad)}.")
         raise typer.Exit(int(Exit.OK))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,16 +10,23 @@ from typing import Annotated, Any
 import typer
 
 from evdist.registry import ALGORITHMS
-from evdist.service.config import ConfigError
+from evdist.service.cli.late import Late
 
-__all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage", "parsed"]
+__all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage"]
+__all__ += ["listed", "parsed"]
+
+ConfigError: Any = Late("evdist.service.config:ConfigError")
 
 Out = Annotated[
     str,
     typer.Option("--out", "-o", help="Job folder: a path or any fsspec URL.", show_default=False),
 ]
+_ALGORITHMS = [(entry.name, entry.summary) for entry in ALGORITHMS.values()]
 _NAMES = f"One of {', '.join(ALGORITHMS)}; see `evdist algorithms`."
-Algorithm = Annotated[str, typer.Option("--algorithm", "-a", help=_NAMES)]
+Algorithm = Annotated[
+    str,
+    typer.Option("--algorithm", "-a", help=_NAMES, autocompletion=lambda: _ALGORITHMS),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,6 +62,16 @@ ConfigFile = Annotated[
         "--config", help="A .json, .yaml or .toml job; options given here replace its keys."
     ),
 ]
+
+
+def listed(names: list[str] | None) -> list[str] | None:
+    """Names given as "a,b", repeatedly or both; a name with a comma stands in double quotes."""
+    if names is None:
+        return None
+    found = [name.strip() for row in csv.reader(names, skipinitialspace=True) for name in row]
+    if not all(found):
+        raise ConfigError(f"A name of a column is empty in {','.join(names)!r}.")
+    return found
 
 
 def parsed(pairs: list[str] | None) -> dict[str, Any]:

@@ -13,11 +13,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evdist.service.config import ConfigError
-from evdist.service.jobs import JobCancelled, JobError
-from evdist.service.jobs.pipeline import sentence
+from evdist.service.cli.late import Late
 
 __all__ = ["Exit", "errors", "facts", "note", "say", "show", "table"]
+
+config: Any = Late("evdist.service.config")
+jobs: Any = Late("evdist.service.jobs.pipeline")
 
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -41,14 +42,26 @@ def errors(as_json: bool = False) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         _fail("Stopped. The same command goes on where it was.", Exit.STOPPED, as_json)
-    except JobCancelled as error:
-        _fail(f"{error} The same command goes on where it was.", Exit.STOPPED, as_json)
-    except ConfigError as error:
-        _fail(str(error), Exit.USAGE, as_json)
-    except (JobError, OSError, ValueError) as error:
-        why = error.__cause__ if isinstance(error, JobError) else error
+    except typer.Exit:
+        raise
+    except Exception as error:
+        told = _told(error)
+        if told is None:
+            raise  # a bug: its traceback helps to mend it
+        _fail(*told, as_json)
+
+
+def _told(error: Exception) -> tuple[str, Exit] | None:
+    """What is said of an error that a user can mend, and the exit code; None for any other."""
+    if isinstance(error, jobs.JobCancelled):
+        return f"{error} The same command goes on where it was.", Exit.STOPPED
+    if isinstance(error, config.ConfigError):
+        return str(error), Exit.USAGE
+    if isinstance(error, (jobs.JobError, OSError, ValueError, ImportError)):
+        why = error.__cause__ if isinstance(error, jobs.JobError) else error
         gone = isinstance(why, FileNotFoundError)
-        _fail(sentence(error), Exit.NOT_THERE if gone else Exit.FAILED, as_json)
+        return jobs.sentence(error), Exit.NOT_THERE if gone else Exit.FAILED
+    return None
 
 
 def _fail(said: str, code: Exit, as_json: bool) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from evdist.service.cli.late import Late
 from evdist.service.cli.options import Json
 from evdist.service.cli.out import errors, facts, say, show
-from evdist.service.config import ConfigError
-from evdist.service.jobs.plan import Plan
+
+if TYPE_CHECKING:
+    from evdist.service.jobs.plan import Plan
 
 __all__ = ["plan"]
+
+ConfigError: Any = Late("evdist.service.config:ConfigError")
+planning: Any = Late("evdist.service.jobs.plan")
 
 
 def plan(
@@ -34,7 +39,7 @@ def plan(
 ) -> None:
     """Say what EVCLUS on a cluster needs: memory, storage, time per sweep, Helm values."""
     with errors(json):
-        found = Plan.of(
+        found = planning.Plan.of(
             _whole("objects", objects), _whole("features", features), _whole("clusters", clusters),
             pairs=pairs, focal_sets=focal_sets, workers=workers, threads=threads, network=network,
             jobs=jobs,

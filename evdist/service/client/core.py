@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +34,7 @@ from evdist.service.jobs.keeping import (
     delete,
     folders,
 )
+from evdist.service.jobs.models import read_alike
 from evdist.stores.paths import Url, address, join
 
 __all__ = ["Client"]
@@ -85,11 +87,14 @@ class Client:
         X: Any,
         algorithm: str = "evclus",
         *,
-        scale: Literal["standard", "robust"] | None = None,
+        scale: Literal["standard", "robust", "gower"] | None = None,
+        encode: bool = False,
+        categories: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         label: str | None = None,
         weight: str | None = None,
+        id: str | None = None,
         delimiter: str | None = None,
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
@@ -103,9 +108,10 @@ class Client:
 
         Parameters
         ----------
-        X : array, data frame, Dask or zarr array, path or URL of a file, or a Dataset
+        X : array, data frame (pandas, polars, Dask), Arrow table, Dask or zarr array, path or URL
+            of a file, or a Dataset
         algorithm : str
-        scale, columns, drop, label, weight, delimiter
+        scale, encode, categories, columns, drop, label, weight, id, delimiter
             See `evdist.service.config.Data`.
         must_link, cannot_link : (p, 2) arrays of object numbers
         cluster : dict, optional
@@ -119,7 +125,13 @@ class Client:
         """
         values: dict[str, Any] = {
             "folder": join(self.storage, "jobs/new"),
-            "data": {"url": "to be uploaded", "scale": scale},
+            "data": {
+                "url": "to be uploaded",
+                "scale": scale,
+                "id": id,
+                "encode": encode,
+                "categories": list(categories),
+            },
             "algorithm": algorithm,
             "parameters": parameters,
             "links": {"must": _pairs(must_link), "cannot": _pairs(cannot_link)},
@@ -133,27 +145,53 @@ class Client:
             "label": label,
             "weight": weight,
             "drop": tuple(drop),
+            "id": id,
             "delimiter": delimiter,
         }
         with self._backend.preparing():
             # Mistakes are told before anything is sent.
             JobConfig.of(**values)
+            if encode:
+                kept |= {"encode": scale or "standard", "categories": tuple(categories)}
+                # The numbers that are uploaded are on that scale.
+                values["data"] |= {"scale": None, "encode": False, "categories": []}
             values["data"]["url"] = self.upload(X, **kept, bar=bar).url
             return self.submit_config(JobConfig.of(**values))
 
-    def predict(self, model: Job | str, X: Any, *, columns: Sequence[str] | None = None) -> Job:
-        """Place new objects by the model of a finished job; a job of its own."""
-        return self._with_model("predict", model, X, columns)
+    def predict(
+        self,
+        model: Job | str,
+        X: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        id: str | None = None,
+    ) -> Job:
+        """Place new objects by the model of a finished job; a job of its own.
 
-    def append(self, model: Job | str, X: Any, *, columns: Sequence[str] | None = None) -> Job:
+        Columns, scale and id are those that the model was fitted with, unless others are given.
+        """
+        return self._with_model("predict", model, X, columns, id)
+
+    def append(
+        self,
+        model: Job | str,
+        X: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        id: str | None = None,
+    ) -> Job:
         """Add new objects to the partition of a finished job; a job of its own."""
-        return self._with_model("append", model, X, columns)
+        return self._with_model("append", model, X, columns, id)
 
     def _with_model(
-        self, task: str, model: Job | str, X: Any, columns: Sequence[str] | None
+        self, task: str, model: Job | str, X: Any, columns: Sequence[str] | None, id: str | None
     ) -> Job:
-        data = self.upload(X, columns=None if columns is None else tuple(columns))
         url = model.url if isinstance(model, Job) else address(model)
+        if isinstance(X, Dataset) or (isinstance(X, str | Path) and is_dataset(X)):
+            data = self.upload(X)
+        else:
+            chosen = None if columns is None else tuple(columns)
+            data = self._upload(read_alike(url, Table(X, chosen, id=id)))
         folder = join(self.storage, "jobs/new")
         return self.submit_config(
             JobConfig.of(task=task, folder=folder, model=url, data={"url": data.url})
@@ -179,18 +217,28 @@ class Client:
         label: str | None = None,
         weight: str | None = None,
         drop: tuple[str, ...] = (),
+        id: str | None = None,
+        encode: Literal["standard", "robust", "gower"] | None = None,
+        categories: tuple[str, ...] = (),
         delimiter: str | None = None,
         bar: bool = False,
     ) -> Dataset:
         """Put data into the storage, piece by piece, under the fingerprint of their content.
 
-        What is there already is not sent again; an upload that was cut off goes on.
+        What is there already is not sent again; an upload that was cut off goes on. `encode` is
+        the scale of numbers where columns of any kind are made numbers.
         """
         if isinstance(X, Dataset):
             return X
         if isinstance(X, str | Path) and is_dataset(X):
             return Dataset.open(X)
-        table = Table(X, columns, label, weight, drop, delimiter)
+        table = Table(X, columns, label, weight, drop, delimiter, id)
+        if encode is not None:
+            fit = load("evdist.data.encode:fit_encoding")
+            table = replace(table, encoding=fit(table.raw_pieces(), encode, categories))
+        return self._upload(table, bar)
+
+    def _upload(self, table: Table, bar: bool = False) -> Dataset:
         show = ProgressBar() if bar else None
         try:
             contents = read_contents(table)

@@ -161,6 +161,10 @@ class Job:
         """The fitted estimator: it predicts new objects."""
         return self._done().model()
 
+    def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
+        """Place new objects here and now; columns, encoding and scale are those of the job."""
+        return self._done().predict(X, id=id)
+
     def report(self, path: str | Path | None = None) -> Path | str:
         """Address of the HTML report; with `path`, a copy there."""
         return self._done().report if path is None else self.copy("report.html", path)

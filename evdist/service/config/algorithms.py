@@ -11,8 +11,6 @@ from evdist.estimators.parameters import Parameters
 from evdist.registry import ALGORITHMS, Algorithm
 from evdist.service.config.errors import ConfigError, nearest, short
 
-__all__ = ["algorithm", "checked", "estimator"]
-
 #: Parameters that the job sets by itself: where to keep checkpoints, who listens, how many threads.
 _OURS = frozenset({"checkpoint", "checkpoint_every", "callbacks", "n_jobs"})
 

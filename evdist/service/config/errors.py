@@ -9,8 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-__all__ = ["ConfigError", "nearest", "sentences", "short"]
-
 #: Values in a sentence are cut short.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60

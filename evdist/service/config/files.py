@@ -13,8 +13,6 @@ import yaml
 from evdist.service.config.errors import ConfigError
 from evdist.service.config.model import JobConfig
 
-__all__ = ["read_config"]
-
 #: A configuration is a page of text; what is larger is something else.
 _MOST_BYTES = 1 << 24
 

@@ -56,6 +56,10 @@ class Data(_Part):
         default=None, description="columns to use; all others are left out"
     )
     drop: list[Text] = Field(default=[], description="columns to leave out")
+    id: Text | None = Field(
+        default=None,
+        description="column that names the objects; the answer carries its values",
+    )
     label: Text | None = Field(
         default=None, description="column of known classes, used for scores only"
     )
@@ -65,8 +69,19 @@ class Data(_Part):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         default=None, description="between the values of a CSV file; found out by default"
     )
-    scale: Literal["standard", "robust"] | None = Field(
-        default=None, description="divide each column by its spread after taking away its centre"
+    scale: Literal["standard", "robust", "gower"] | None = Field(
+        default=None,
+        description="divide each column by its spread after taking away its centre; 'gower', by "
+        "its range, needs data.encode",
+    )
+
+    encode: bool = Field(
+        default=False,
+        description="make numbers of categories, dates and missing values; columns then weigh "
+        "alike, and scale is that of the numbers: standard unless it says otherwise",
+    )
+    categories: list[Text] = Field(
+        default=[], description="encode: columns whose numbers are names, such as postal codes"
     )
 
     @model_validator(mode="after")
@@ -76,6 +91,10 @@ class Data(_Part):
 
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
+        if self.categories and not self.encode:
+            raise ValueError("data.categories belongs to data.encode: give both.")
+        if self.scale == "gower" and not self.encode:
+            raise ValueError("data.scale 'gower' belongs to data.encode: give both.")
         if self.columns is not None and self.drop:
             raise ValueError("Say which columns to use (data.columns) or to leave out (data.drop).")
         return self

@@ -17,8 +17,6 @@ import numpy as np
 
 from evdist.service.config.errors import ConfigError, short
 
-__all__ = ["plain"]
-
 #: Sections within sections at most.
 _DEEPEST = 32
 #: Values at most: some 100,000 links.

@@ -28,7 +28,8 @@ def combine(job: Job) -> dict[str, Any]:
     url = job.folder.path("masses.zarr")
     if exists(url):
         remove(url)
-    CredalPartition(np.asarray(joined.mass), joined.focal_sets).save(url)
+    ids = next((member.ids for member in members if member.ids is not None), None)
+    CredalPartition(np.asarray(joined.mass), joined.focal_sets, ids).save(url)
     return {"files": ["masses.zarr/zarr.json"]}
 
 

@@ -18,8 +18,6 @@ from evdist.engine.connect import connected
 from evdist.kernels.threads import thread_count
 from evdist.stores.paths import address, join, read_bytes, remove, replace_bytes
 
-__all__ = ["Check", "examine"]
-
 _NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "dask", "distributed", "zarr")
 _OPTIONAL = ("torch", "prefect", "s3fs")
 _TIMEOUT = 5.0

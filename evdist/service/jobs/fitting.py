@@ -95,6 +95,7 @@ def fit(job: Job) -> dict[str, Any]:
     told = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
     for sentence in dict.fromkeys(told):
         logger.warning("%s", sentence)
+    model.credal_partition_ = model.credal_partition_.with_ids(job.data.ids)
     keep_model(job.folder, model)
     job.model, job.partition = model, model.credal_partition_  # the stages after need not load them
     return {

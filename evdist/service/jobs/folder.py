@@ -53,8 +53,6 @@ from evdist.stores.paths import (
     replace_bytes,
 )
 
-__all__ = ["JobFolder", "JobState", "Stage"]
-
 KIND, VERSION = "job", 1
 _SEALED = ("evdist", "version", "id", "config", "created", "stages", "state", "error")
 _CURE = "Run the job in a new folder."

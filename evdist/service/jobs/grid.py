@@ -14,8 +14,6 @@ from evdist.service.jobs.models import load_model
 from evdist.service.jobs.pipeline import JobResult
 from evdist.stores.paths import address, join, replace_bytes
 
-__all__ = ["compare", "grid", "keep_best"]
-
 #: Points of a grid at most: more are a mistake.
 _MOST = 1000
 

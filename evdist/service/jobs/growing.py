@@ -6,8 +6,6 @@ from evdist.service.jobs.folder import JobFolder, JobState
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import address, children, join
 
-__all__ = ["last_done"]
-
 
 def last_done(url: str, *, other_than: str) -> str | None:
     """The folder of the last job that was finished, None before any."""

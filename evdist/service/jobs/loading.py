@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -19,15 +20,16 @@ from evdist.data.dataset import (
     write_dataset,
 )
 from evdist.data.tables import column_names, frames
+from evdist.registry import load as function
 from evdist.service.jobs.check import check_data
 from evdist.service.jobs.context import Job
-from evdist.service.jobs.models import load_model
+from evdist.service.jobs.models import load_model, read_alike
 from evdist.service.jobs.scale import fit_scale
 from evdist.service.jobs.watch import logger
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import address, exists, join
 
-__all__ = ["links", "load", "source_stamp", "validate"]
+__all__ = ["links", "load", "source_stamp", "table_version", "validate"]
 
 
 def source_stamp(job: Job) -> Any:
@@ -46,6 +48,11 @@ def source_stamp(job: Job) -> Any:
     return [str(info.get(key)) for key in ("size", "mtime", "ETag", "LastModified")]
 
 
+def table_version(job: Job) -> int:
+    """Of the table of objects: a job of an older version writes it anew when it is run again."""
+    return 2
+
+
 def load(job: Job) -> dict[str, Any]:
     """Bring the data into a store of the job; what lies in such a store already stays there."""
     wanted = job.config.data
@@ -61,10 +68,7 @@ def load(job: Job) -> dict[str, Any]:
         files = ["data.zarr/zarr.json"]
         logger.warning("%s is gone; the copy in the job folder is used", wanted.url)
     else:
-        columns = None if wanted.columns is None else tuple(wanted.columns)
-        table = Table(
-            wanted.url, columns, wanted.label, wanted.weight, tuple(wanted.drop), wanted.delimiter
-        )
+        table = _table(job)
         contents = read_contents(table, lambda n: job.tell("read", n))
         _refuse_changed(job, contents)
         data = write_dataset(table, own, contents, lambda n: job.tell("load", n, contents.n))
@@ -76,8 +80,26 @@ def load(job: Job) -> dict[str, Any]:
         "d": data.d,
         "columns": data.columns,
         "classes": data.classes,
+        "encoding": data.encoding,
         "files": files,
     }
+
+
+def _table(job: Job) -> Table:
+    """The table as the configuration wants it; new objects are read as those of the model were."""
+    data = job.config.data
+    assert data is not None
+    columns = None if data.columns is None else tuple(data.columns)
+    table = Table(
+        data.url, columns, data.label, data.weight, tuple(data.drop), data.delimiter, data.id
+    )
+    if job.config.model is not None:
+        return read_alike(job.config.model, table)
+    if not data.encode:
+        return table
+    fit = function("evdist.data.encode:fit_encoding")
+    encoding = fit(table.raw_pieces(), data.scale or "standard", data.categories)
+    return replace(table, encoding=encoding)
 
 
 def _refuse_changed(job: Job, contents: Contents) -> None:
@@ -100,17 +122,27 @@ def validate(job: Job) -> dict[str, Any]:
         return {"warnings": [], "scale": None}  # a list of pairs: the estimator looks at it
     clusters = config.parameters.get("n_clusters")
     least = max(2, *(config.candidates or []), clusters if isinstance(clusters, int) else 2)
-    scaled = config.data.scale is not None or job.metric == "precomputed"
+    encoding = job.folder.stages["load"].outputs.get("encoding")
+    kind = None if encoding is not None else config.data.scale  # an encoding has the scale in it
+    scaled = kind is not None or encoding is not None or job.metric == "precomputed"
     found = check_data(
         data, least=least, scaled=scaled, tell=lambda n: job.tell("validate", n, data.n)
     )
     links(job)  # refused now rather than after the sampling
     if config.start is not None:
         load_model(config.start)  # likewise
-    for sentence in found.warnings:
+    told = [*_filled(encoding), *found.warnings]
+    for sentence in told:
         logger.warning("%s", sentence)
-    scale = fit_scale(config.data.scale, data, found)
-    return {"warnings": found.warnings, "scale": None if scale is None else scale.to_json()}
+    scale = fit_scale(kind, data, found)
+    return {"warnings": told, "scale": None if scale is None else scale.to_json()}
+
+
+def _filled(encoding: list[dict[str, Any]] | None) -> list[str]:
+    """What is told of missing values; pandas is loaded only where there was something to encode."""
+    if encoding is None:
+        return []
+    return function("evdist.data.encode:Encoding").of_json(encoding).told()
 
 
 def links(job: Job) -> dict[str, NDArray]:

@@ -3,15 +3,70 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from evdist.registry import ALGORITHMS
+import numpy as np
+
+from evdist.data.contents import Piece, Table
+from evdist.partition import CredalPartition
+from evdist.registry import ALGORITHMS, load
 from evdist.service.jobs.folder import JobFolder
 from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
 from evdist.stores.paths import address, exists, join, read_bytes
 
-__all__ = ["load_model"]
+__all__ = ["TrainedOn", "load_model", "place", "read_alike", "trained_on"]
+
+
+class TrainedOn(NamedTuple):
+    """How the table was read that a model was fitted to."""
+
+    columns: list[str] | None
+    id: str | None
+    encoding: list[dict[str, Any]] | None
+
+
+def trained_on(url: str) -> TrainedOn | None:
+    """What the job in this folder was fitted to; None for a model saved by hand."""
+    url = address(url)
+    if not exists(join(url, "manifest.json")):
+        return None
+    folder = JobFolder.open(url)
+    data, loaded = folder.config.data, folder.stages.get("load")
+    if data is None or loaded is None:
+        return None
+    outputs = loaded.outputs
+    encoding = outputs.get("encoding")
+    columns = outputs["columns"] if encoding is None else [one["name"] for one in encoding]
+    return TrainedOn(columns, data.id, encoding)
+
+
+def read_alike(model: str, table: Table) -> Table:
+    """The table of new objects, read as that of the model was where nothing else is said."""
+    before, there = trained_on(model), table.there()
+    if before is None or there is None:
+        return table
+    columns, id = table.columns, table.id
+    if columns is None and before.columns is not None and not table.drop:
+        columns = tuple(before.columns)
+    if id is None and before.id in there:
+        id = before.id
+    encoding = table.encoding
+    if encoding is None and before.encoding is not None:
+        encoding = load("evdist.data.encode:Encoding").of_json(before.encoding)
+    return replace(table, columns=columns, id=id, encoding=encoding)
+
+
+def place(url: str, table: Table) -> CredalPartition:
+    """New objects placed by the model in a folder, read, encoded and scaled as its own were."""
+    model, scale = load_model(url)
+    table = read_alike(url, table)
+    pieces = [Piece(*piece) for piece in table.pieces()]
+    rows = np.concatenate([piece.X for piece in pieces])
+    ids = None if pieces[0].id is None else np.concatenate([piece.id for piece in pieces])
+    mass = model.predict_mass(rows if scale is None else scale(rows))
+    return CredalPartition(mass, model.credal_partition_.focal_sets, ids)
 
 
 def load_model(url: str) -> tuple[Any, Scale | None]:

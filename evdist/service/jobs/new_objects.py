@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.partition import CredalPartition, io
+from evdist.partition.ids import joined_ids
 from evdist.service.config import ConfigError
 from evdist.service.jobs.check import check_values
 from evdist.service.jobs.context import Job
@@ -39,6 +40,8 @@ def check_new(job: Job) -> dict[str, Any]:
     if not hasattr(model, "predict_mass"):
         raise ConfigError(f"{type(model).__name__} cannot place new objects. Fit them together.")
     _fits(job, model)
+    if job.config.task == "append":
+        joined_ids(model.credal_partition_.ids, job.data.ids, job.data.n)  # refused now, not later
     check_values(job.data, lambda n: job.tell("validate", n, job.data.n))
     return {"warnings": [], "scale": None}
 
@@ -57,8 +60,10 @@ def predict(job: Job) -> dict[str, Any]:
     if exists(url):
         remove(url)
     blocks = _masses(job, model, scale, "predict")
-    CredalPartition(next(blocks), model.credal_partition_.focal_sets).save(url)
-    io.append(url, blocks)
+    first, ids = next(blocks), job.data.ids
+    named = None if ids is None else ids[: len(first)]
+    CredalPartition(first, model.credal_partition_.focal_sets, named).save(url)
+    io.append(url, blocks, ids)
     return {"files": ["masses.zarr/zarr.json"]}
 
 
@@ -76,7 +81,7 @@ def append(job: Job) -> dict[str, Any]:
     before = job.folder.stages["count"].outputs["before"]
     there, wanted = model.credal_partition_.n_objects, before + job.data.n
     if there == before:
-        model.append_masses(_masses(job, model, scale, "append"))
+        model.append_masses(_masses(job, model, scale, "append"), job.data.ids)
         there = model.credal_partition_.n_objects
     elif there == wanted and not _are_there(job, model, scale, before):
         there = -1

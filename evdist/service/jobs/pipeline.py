@@ -15,6 +15,7 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
+from evdist.data.contents import Table
 from evdist.engine.connect import connected, local_workers
 from evdist.engine.growing import grow
 from evdist.engine.progress import Progress
@@ -24,7 +25,7 @@ from evdist.registry import load
 from evdist.service.config import Cluster, JobConfig, read_config
 from evdist.service.jobs.context import Job, StageWork, enter_all
 from evdist.service.jobs.folder import JobFolder, JobState
-from evdist.service.jobs.models import load_model
+from evdist.service.jobs.models import load_model, place
 from evdist.service.jobs.tasks import TASKS
 from evdist.service.jobs.watch import JobCancelled, Watch, logger, watched
 from evdist.service.monitor.events import Publisher
@@ -80,8 +81,19 @@ class JobResult:
         return self.folder.path("report.html")
 
     def model(self) -> Any:
-        """The fitted estimator."""
+        """The fitted estimator, for rows as it was given them: encoded and on their scale."""
         return load_model(self.folder.url)[0]
+
+    def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
+        """Place new objects here and now, as the task predict does: X is read, encoded and scaled
+        as the data of the job were.
+
+        Parameters
+        ----------
+        X : data frame, array, or path of a file
+        id : name of the column of ids, default that of the job; the index of a data frame serves
+        """
+        return place(self.folder.url, Table(X, id=id))
 
 
 def stages_of(config: JobConfig) -> tuple[str, ...]:

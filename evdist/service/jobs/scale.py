@@ -41,7 +41,7 @@ class Scale:
 
 
 def fit_scale(
-    kind: Literal["standard", "robust"] | None, data: Dataset, found: Finding
+    kind: Literal["standard", "robust", "gower"] | None, data: Dataset, found: Finding
 ) -> Scale | None:
     """ "standard": mean and standard deviation; "robust": median and interquartile range.
 

@@ -16,7 +16,11 @@ _LOAD = StageWork(
 _VALIDATE = StageWork("validate", "evdist.service.jobs.loading:validate")
 _VALIDATE_NEW = StageWork("validate", "evdist.service.jobs.new_objects:check_new")
 _ANSWER = (
-    StageWork("summarise", "evdist.service.jobs.results:summarise"),
+    StageWork(
+        "summarise",
+        "evdist.service.jobs.results:summarise",
+        "evdist.service.jobs.loading:table_version",
+    ),
     StageWork("report", "evdist.service.jobs.results:report"),
 )
 

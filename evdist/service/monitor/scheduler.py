@@ -18,8 +18,6 @@ from distributed.dashboard import scheduler as dashboard
 
 from evdist.service.monitor.metrics import JobMetrics
 
-__all__ = ["dask_setup", "dask_teardown", "settings"]
-
 _PAGE = "evdist.service.monitor.page"
 _ME = "evdist.service.monitor.scheduler"
 _collectors: dict[str, JobMetrics] = {}

@@ -1,0 +1,151 @@
+"""EVCLUS with many clusters: as accurate as k-means and a mixture, at a cost that hardly knows c.
+
+    python benchmarks/many_clusters.py accuracy [--seeds 5] [--large]
+    python benchmarks/many_clusters.py cost [-n 200000]
+
+`accuracy`: Gaussians with centres 3 N(0, 1) and unit noise in ten dimensions, and thirty clusters
+of unequal size and shape, each beside scikit-learn in the same run; --large takes c = 50 with 10^5
+objects and c = 1,000 with 10^6 instead. `cost`: CPU seconds by object and sweep, and of whole
+fits, as ratios to c = 10. The exit code tells whether all bounds were kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bounds import Bounds
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+from evdist import EVCLUS
+
+SUITE = Path(__file__).resolve().parents[2] / "shared" / "data" / "suite" / "sipu"
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def gaussians(c: int, n: int, seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % c)
+    X = (3 * rng.normal(size=(c, 10)))[y] + rng.normal(size=(n, 10))
+    return X.astype(np.float32), y
+
+
+def unequal(seed: int, n: int = 20_000, c: int = 30, d: int = 16) -> Data:
+    rng = np.random.default_rng(seed)
+    weight = rng.random(c) ** 2 + 0.05
+    y = rng.choice(c, n, p=weight / weight.sum())
+    centres, shape = 2 * rng.normal(size=(c, d)), 0.35 * rng.normal(size=(c, d, d))
+    X = centres[y] + np.einsum("nij,nj->ni", shape[y], rng.normal(size=(n, d)))
+    return X.astype(np.float32), y
+
+
+def suite(name: str) -> Data:
+    X = np.loadtxt(SUITE / f"{name}.data.gz").astype(np.float32)
+    return X, np.loadtxt(SUITE / f"{name}.labels0.gz").astype(int)
+
+
+def timed(model: Any, data: Data) -> tuple[float, float]:
+    """ARI of the model's labels, and the seconds that they took."""
+    X, y = data
+    began = time.perf_counter()
+    found = model.fit_predict(X)
+    return adjusted_rand_score(y, found), time.perf_counter() - began
+
+
+def peer(c: int) -> Any:
+    if c >= 1000:
+        return MiniBatchKMeans(c, n_init=3, random_state=0, batch_size=10_000)
+    return KMeans(c, n_init=10, random_state=0)
+
+
+def accuracy(bounds: Bounds, seeds: int, large: bool) -> None:
+    for c, n in [(50, 100_000), (1000, 1_000_000)] if large else [(50, 5000), (100, 20_000)]:
+        above = []
+        for seed in range(seeds):
+            data = gaussians(c, n, seed)
+            ours, mine = timed(EVCLUS(c, random_state=0), data)
+            theirs, other = timed(peer(c), data)
+            above.append(ours - theirs)
+            print(
+                f"c {c} n {n:,} seed {seed}: EVCLUS {ours:.3f} ({mine:.1f} s), "
+                f"k-means {theirs:.3f} ({other:.1f} s)",
+                flush=True,
+            )
+        bounds.at_least(f"c {c} n {n:,}: mean ARI above k-means", float(np.mean(above)), -0.01)
+        bounds.at_least(f"c {c} n {n:,}: least ARI above k-means", min(above), -0.03)
+    if large:
+        return
+    sets = [(f"unequal {s}", unequal(s), 0.0) for s in range(min(seeds, 3))]
+    names = ("a2", "a3", "d31", "s1", "s2", "r15", "unbalance") if SUITE.exists() else ()
+    sets += [(name, suite(name), 0.01) for name in names]
+    for name, data, room in sets:
+        c = len(np.unique(data[1]))
+        ours, mine = timed(EVCLUS(c, random_state=0), data)
+        means, _ = timed(peer(c), data)
+        mixture, _ = timed(GaussianMixture(c, random_state=0), data)
+        print(
+            f"{name}: EVCLUS {ours:.3f} ({mine:.1f} s), k-means {means:.3f}, mixture {mixture:.3f}",
+            flush=True,
+        )
+        bounds.at_least(f"{name}: ARI above the better peer", ours - max(means, mixture), -room)
+
+
+class Watch:
+    """CPU seconds at the end of every sweep."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def __call__(self, news: Any) -> None:
+        if news.sweep:
+            self.ends.append(time.process_time())
+
+    def by_row(self, n: int) -> float:
+        return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1) / n
+
+
+def cost(bounds: Bounds, n: int) -> None:
+    by_sweep, whole = {}, {}
+    EVCLUS(30, random_state=0, n_jobs=1).fit(gaussians(30, 2000, 0)[0])  # compiles
+    for c in (10, 50, 1000):
+        X, _ = gaussians(c, n, 0)
+        watch = Watch()
+        model = EVCLUS(c, random_state=0, n_jobs=1, callbacks=[watch])
+        began = time.process_time()
+        model.fit(X)
+        whole[c] = time.process_time() - began
+        by_sweep[c] = watch.by_row(n)
+        print(
+            f"c {c}: {by_sweep[c] * 1e6:.2f} us by object and sweep, {model.n_iter_} sweeps, "
+            f"{whole[c]:.1f} CPU s in all",
+            flush=True,
+        )
+    bounds.at_most("sweep at c = 50 against c = 10", by_sweep[50] / by_sweep[10], 1.5)
+    bounds.at_most("sweep at c = 1,000 against c = 10", by_sweep[1000] / by_sweep[10], 3.0)
+    bounds.at_most("fit at c = 50 against c = 10", whole[50] / whole[10], 2.0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["accuracy", "cost"])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("-n", type=int, default=200_000)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    bounds = Bounds()
+    if given.what == "accuracy":
+        accuracy(bounds, given.seeds, given.large)
+    else:
+        cost(bounds, given.n)
+    return bounds.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

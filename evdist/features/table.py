@@ -1,0 +1,98 @@
+"""Mixed tables for estimators: categories, dates and missing values become comparable numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from evdist.data.encode import Encoding, fit_encoding
+from evdist.data.tables import as_frame
+from evdist.estimators.checks import one_of
+
+__all__ = ["TableEncoder"]
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Numbers from a table of numbers, categories, dates and gaps; see `evdist.data.encode`.
+
+    Columns weigh alike: a number varies by one, a category as much. A missing number or date is
+    the median of its column, a missing or new category is none of the levels. A data frame becomes
+    a data frame with the same index, so that ids pass through a pipeline.
+
+    Parameters
+    ----------
+    scale : {"standard", "robust", "gower"}, default="standard"
+        Mean and standard deviation; median and interquartile range; or the range, with which
+        ``metric="cityblock"`` is Gower's dissimilarity.
+    categories : sequence of str, default=()
+        Columns whose numbers are names, such as postal codes.
+
+    Attributes
+    ----------
+    encoding_ : Encoding
+        `encoding_.columns` says of each column what it was taken for.
+    n_features_in_, feature_names_in_
+        Of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from evdist import ECM
+    >>> from evdist.features import TableEncoder
+    >>> table = pd.DataFrame({"age": [30, 31, None, 70], "city": ["Oslo", "Oslo", "Rome", "Rome"]})
+    >>> TableEncoder().fit(table).get_feature_names_out()
+    array(['age', 'city=Oslo', 'city=Rome'], dtype=object)
+    >>> model = make_pipeline(TableEncoder(), ECM(2, random_state=0)).fit(table)
+    """
+
+    def __init__(self, *, scale: str = "standard", categories: Sequence[str] = ()):
+        self.scale = scale
+        self.categories = categories
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Look at the columns of a table, (n, d)."""
+        scale: Any = one_of("scale", self.scale, ("standard", "robust", "gower"))
+        frame = self._frame(X, reset=True)
+        self.encoding_: Encoding = fit_encoding([frame], scale, list(self.categories))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The rows as numbers: a data frame for a data frame, else an array."""
+        check_is_fitted(self, "encoding_")
+        frame = self._frame(X, reset=False)
+        rows = self.encoding_(frame)
+        if not isinstance(as_frame(X), pd.DataFrame):
+            return rows
+        return pd.DataFrame(rows, index=frame.index, columns=self.encoding_.names)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns of numbers: "age", "city=Oslo", ..."""
+        check_is_fitted(self, "encoding_")
+        return np.array(self.encoding_.names, dtype=object)
+
+    def _frame(self, X: Any, reset: bool) -> pd.DataFrame:
+        X = as_frame(X)
+        if isinstance(X, pd.DataFrame):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if X.shape[0] == 0 or X.shape[1] == 0:
+                raise ValueError(f"X must have rows and columns, got shape {X.shape}.")
+            return X.set_axis([str(name) for name in X.columns], axis=1)
+        X = check_array(X, dtype=None, ensure_all_finite="allow-nan", estimator=self)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+        return frame.infer_objects()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -1,0 +1,26 @@
+"""Whether compiled functions are there already, or will be compiled by the call that comes.
+
+numba compiles a function when it is first called and keeps the result on disk: beside the module,
+or in NUMBA_CACHE_DIR. The first fit on a machine therefore takes seconds longer than all others,
+and says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["is_compiled"]
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether a function compiled by numba is in memory or on disk for this source and processor.
+
+    Where numba does not tell (its index is no public interface), the answer is yes: nothing is said
+    rather than something wrong.
+    """
+    if getattr(function, "overloads", None):
+        return True
+    try:
+        return bool(function._cache._cache_file._load_index())
+    except (AttributeError, OSError, ValueError):
+        return True

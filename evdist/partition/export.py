@@ -1,0 +1,178 @@
+"""One row per object, for people and other programs: the same columns in a data frame, in a CSV or
+Parquet file, and in the table that a job leaves.
+
+===================  ============================================================================
+id                   of the object; its row number where there are no ids (in a frame, the index)
+label                cluster of greatest plausibility, from 0
+decision             sure, between or outlier
+open                 the clusters that stay open: "{2}", "{0,2}", "∅" for an outlier
+set                  the focal set with the largest mass
+probability          pignistic probability of the label's cluster, normalised
+margin               plausibility margin, from 0 (unsure) to 1
+nonspecificity       from 0 (precise) to 1 (vacuous)
+empty                mass on the empty set: how little the object fits any cluster
+probability_K        normalised pignistic probability of cluster K; they sum to 1
+plausibility_K       Pl({K}), not normalised
+mass_SET             mass of a focal set; on request
+===================  ============================================================================
+
+Beyond `MOST_CLUSTERS` clusters the columns of single clusters are left out: the stored masses have
+them. Numbers are float32. Written block by block, whatever the number of objects.
+
+pandas and pyarrow take a third of a second to load: this module is loaded on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import fsspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.partition import decisions, views
+from evdist.partition.ids import storable
+from evdist.partition.rows import gather_rows
+
+__all__ = ["MOST_CLUSTERS", "columns", "frame", "write_table"]
+
+#: With more clusters, no columns of single clusters.
+MOST_CLUSTERS = 256
+#: Rows of the table written at a time.
+_ROWS = 1 << 17
+#: Columns of a few words: their codes are computed, the words added at the end.
+_WORDS = ("decision", "open", "set")
+
+
+class Answer(NamedTuple):
+    """What an export needs of a partition."""
+
+    mass: Any
+    focal_sets: FocalSets
+    ids: NDArray[Any] | None
+    level: float
+
+
+def columns(focal: FocalSets, masses: bool = False) -> list[str]:
+    """Names of the columns, but for the id."""
+    names = ["label", "decision", "open", "set", "probability", "margin", "nonspecificity", "empty"]
+    if focal.n_clusters <= MOST_CLUSTERS:
+        for what in ("probability", "plausibility"):
+            names += [f"{what}_{k}" for k in range(focal.n_clusters)]
+    return names + [f"mass_{name}" for name in focal.names if masses]
+
+
+def _block(
+    m: NDArray[Any], first: int, focal: FocalSets, level: float, masses: bool
+) -> list[NDArray[Any]]:
+    """The columns of a block of objects; words as text."""
+    m = np.ascontiguousarray(m, dtype=np.float64)
+    contour, chance = views.contour(m, focal), views.probability(m, focal)
+    decided = decisions.decide(m, focal, level)
+    label = contour.argmax(axis=1)
+    found: list[NDArray[Any]] = [
+        label,
+        np.array(decisions.DECISIONS)[decided[:, 0]],
+        np.array(decisions.named_sets(decided[:, 1:].astype(bool))),
+        np.array(focal.names)[views.assigned_set(m, focal)],
+        chance[np.arange(len(m)), label],
+        decisions.margin(m, focal),
+        views.specificity_loss(m, focal),
+        m[:, 0],
+    ]
+    if focal.n_clusters <= MOST_CLUSTERS:
+        found += [*chance.T, *contour.T]
+    if masses:
+        found += list(m.T)
+    return [a.astype(np.float32) if a.dtype == np.float64 else a for a in found]
+
+
+def _columns(answer: Answer, rows: slice, masses: bool) -> dict[str, NDArray[Any]]:
+    """The columns of some objects."""
+    focal = answer.focal_sets
+    part = answer.mass[rows]
+    look = partial(_block, focal=focal, level=answer.level, masses=masses)
+    blocks = gather_rows(look, part) or [_block(np.zeros((0, len(focal))), 0, focal, 1.0, masses)]
+    joined = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return dict(zip(columns(focal, masses), joined, strict=True))
+
+
+# ---------------------------------------------------------------------- in memory
+def frame(answer: Answer, masses: bool = False) -> pd.DataFrame:
+    """The table as a data frame; its index holds the ids."""
+    found: dict[str, Any] = _columns(answer, slice(None), masses)
+    known = {"decision": decisions.DECISIONS, "set": answer.focal_sets.names, "open": None}
+    for name in _WORDS:
+        found[name] = pd.Categorical(found[name], categories=known[name])
+    index = None if answer.ids is None else pd.Index(answer.ids, name=_index_name(answer.ids))
+    return pd.DataFrame(found, index=index)
+
+
+def _index_name(ids: NDArray[Any]) -> str | None:
+    # An index with levels has a name for each.
+    return None if len(ids) and isinstance(ids[0], tuple) else "id"
+
+
+# ---------------------------------------------------------------------- in files
+def write_table(url: str, answer: Answer, masses: bool = False) -> None:
+    """The table as a .csv or .parquet file at a path or URL."""
+    schema = _schema(answer, masses)
+    if url.endswith(".csv"):
+        with fsspec.open(url, "wb") as file:
+            plain = pa.schema([(f.name, _plain(f.type)) for f in schema])
+            with pyarrow.csv.CSVWriter(file, plain) as csv:
+                for table in _tables(answer, schema, masses):
+                    csv.write_table(table.cast(plain))
+        return
+    # Of numbers that hardly repeat, dictionaries cost four times the rest of the writing, least
+    # and greatest values a quarter of it.
+    few = {"use_dictionary": ["label", *_WORDS], "write_statistics": ["id", "label"]}
+    with fsspec.open(url, "wb") as file, pq.ParquetWriter(file, schema, **few) as writer:
+        for table in _tables(answer, schema, masses):
+            writer.write_table(table)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_dictionary(kind) else kind
+
+
+def _schema(answer: Answer, masses: bool) -> pa.Schema:
+    words = pa.dictionary(pa.int32(), pa.string())
+    kinds = {"label": pa.int64(), **dict.fromkeys(_WORDS, words)}
+    whole = answer.ids is None or answer.ids.dtype.kind == "i"
+    fields = [("id", pa.int64() if whole else pa.string())]
+    fields += [(name, kinds.get(name, pa.float32())) for name in columns(answer.focal_sets, masses)]
+    return pa.schema(fields)
+
+
+def _tables(answer: Answer, schema: pa.Schema, masses: bool) -> Iterator[pa.Table]:
+    """The table, some rows at a time; the next are made while these are written."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(_table, answer, 0, schema, masses)
+        for first in range(_ROWS, answer.mass.shape[0], _ROWS):
+            now, coming = coming, pool.submit(_table, answer, first, schema, masses)
+            yield now.result()
+        yield coming.result()
+
+
+def _table(answer: Answer, first: int, schema: pa.Schema, masses: bool) -> pa.Table:
+    last = min(first + _ROWS, answer.mass.shape[0])
+    found = _columns(answer, slice(first, last), masses)
+    ids = np.arange(first, last) if answer.ids is None else storable(answer.ids[first:last])
+    if pa.types.is_string(schema.field("id").type):
+        ids = ids.astype(str)
+    arrays = [pa.array(ids.tolist() if ids.dtype.kind == "U" else ids, schema.field("id").type)]
+    for name, values in found.items():
+        if name in _WORDS:
+            arrays.append(pa.array(values.tolist()).dictionary_encode())
+        else:
+            arrays.append(pa.array(values, schema.field(name).type))
+    return pa.table(arrays, schema=schema)
