@@ -307,8 +307,8 @@ def bootclus_cases(place: Place, device: str = "cpu") -> dict[str, Case]:
     many, _ = blobs(1500, d=2, seed=7)
     models = ["EEE", "VVV", "VVI"]
     Boot = partial(
-        Bootclus, n_clusters=3, n_bootstrap=24, covariance_models=models, max_iter=30, n_jobs=2,
-        device=device, random_state=0,
+        Bootclus, n_clusters=3, n_bootstrap=24, covariance_models=models, max_iter=30, n_init=2,
+        n_jobs=2, device=device, random_state=0,
     )  # fmt: skip
     cases = {
         "bootclus-iris": lambda: boot(Boot().fit(iris), iris[::9] + 0.05),
@@ -369,22 +369,27 @@ def family_cases(place: Place) -> dict[str, Case]:
         "recm": fitted(RECM(3, **seeds), D2, D2[:9]),
         "recm-cityblock": fitted(RECM(3, metric="cityblock", **seeds), small, new),
         "recm-pairs": fitted(RECM(3, focal_sets="pairs", **seeds), D2, sample_weight=weight[:120]),
-        "ccm": fitted(CCM(3, **threads), X, new),
+        "ccm": fitted(CCM(3, delta=10.0, **threads), X, new),
         "ccm-simple-weights": fitted(
-            CCM(3, focal_sets="simple", gamma=2.0, **threads), X, new, sample_weight=weight
+            CCM(3, focal_sets="simple", gamma=2.0, delta=10.0, **threads),
+            X,
+            new,
+            sample_weight=weight,
         ),
-        "ccm-workers": on_workers(CCM(3, **threads), place, X, new),
-        "bpec": fitted(BPEC(3, n_jobs=2), X, new),
-        "bpec-euclidean-pairs": fitted(
-            BPEC(3, metric="euclidean", focal_sets="pairs", n_jobs=2), X, new
+        "ccm-workers": on_workers(CCM(3, delta=10.0, **threads), place, X, new),
+        "bpec": fitted(BPEC(3, metric="adaptive", delta=10.0, n_jobs=2), X, new),
+        "bpec-euclidean-pairs": fitted(BPEC(3, delta=10.0, focal_sets="pairs", n_jobs=2), X, new),
+        "bpec-select": fitted(
+            BPEC(4, metric="adaptive", delta=10.0, focal_sets="select", n_jobs=2), X, new
         ),
-        "bpec-select": fitted(BPEC(4, focal_sets="select", n_jobs=2), X, new),
-        "ecmdd": fitted(ECMdd(3, **seeds), small, new),
-        "ecmdd-weighted": fitted(ECMdd(3, weighted=True, **seeds), small, new),
-        "ecmdd-precomputed": fitted(ECMdd(3, metric="precomputed", **seeds), D2, D2[:9]),
-        "mecm": fitted(MECM(3, **seeds), small, new),
+        "ecmdd": fitted(ECMdd(3, delta=10.0, **seeds), small, new),
+        "ecmdd-weighted": fitted(ECMdd(3, weighted=True, delta=10.0, **seeds), small, new),
+        "ecmdd-precomputed": fitted(
+            ECMdd(3, metric="precomputed", delta=10.0, **seeds), D2, D2[:9]
+        ),
+        "mecm": fitted(MECM(3, delta=10.0, **seeds), small, new),
         "mecm-precomputed": fitted(
-            MECM(3, metric="precomputed", focal_sets="simple", **seeds), D, D[:9]
+            MECM(3, metric="precomputed", focal_sets="simple", delta=10.0, **seeds), D, D[:9]
         ),
         "eknnclus": fitted(EKNNclus(40, **threads), X, new),
         "eknnclus-precomputed": fitted(EKNNclus(25, metric="precomputed", **threads), D, D[:9]),

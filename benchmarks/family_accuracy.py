@@ -76,7 +76,9 @@ def fits(data: DataSet) -> dict[str, Callable[[], NDArray[np.int64]]]:
         "CCM-bp": lambda: CCM(c, delta=5, focal_sets=sets, init=centres()).fit(X).labels_,
         "sECMdd": lambda: ECMdd(c, delta=5, random_state=0).fit(X).labels_,
         "wECMdd": lambda: ECMdd(c, weighted=True, delta=5, random_state=0).fit(X).labels_,
-        "BPEC": lambda: BPEC(c, n_neighbors=K, delta=5, focal_sets=family).fit(X).labels_,
+        "BPEC": lambda: (
+            BPEC(c, n_neighbors=K, delta=5, metric="adaptive", focal_sets=family).fit(X).labels_
+        ),
     }
 
 
@@ -84,7 +86,7 @@ def wine_metrics(bounds: Bounds, data: DataSet) -> None:
     """BPEC on wine: the adaptive metric stopped early, and the Euclidean one."""
     options = {"n_neighbors": NEIGHBOURS["wine"], "delta": 5, "focal_sets": "pairs"}
     for steps in (1, 2, 3, 5, 10, 20):
-        model = BPEC(3, **options, max_iter=steps).fit(data.X)
+        model = BPEC(3, **options, metric="adaptive", max_iter=steps).fit(data.X)
         ari = adjusted_rand_score(data.y, model.labels_)
         bounds.note(f"- stopped after {steps}", ari, f"objective {model.objective_:.1f}")
     model = BPEC(3, **options, metric="euclidean").fit(data.X)

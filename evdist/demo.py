@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     partition = model.credal_partition_
     ari = float(adjusted_rand_score(wine.target, model.labels_))
     figure_path = out / "partition.png"
-    drawn = plot.approximations(partition, X, y=np.array(GROWERS)[wine.target])
+    growers = np.array(GROWERS)[wine.target]
+    drawn = plot.approximations(partition, X, y=growers, rule="decision")
     figure_path.write_bytes(plot.to_png(drawn))
     report_path = write_report(
         out / "report.html",

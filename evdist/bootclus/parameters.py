@@ -18,7 +18,7 @@ class BootclusParameters(Parameters):
     focal_sets: str = "pairs"
     pair_neighbours: int = 2
     n_dissimilarities: int | str = "auto"
-    n_init: int = 2
+    n_init: int = 5
     tol: float = 1e-5
     max_iter: int = 200
     device: str = "cpu"

@@ -18,7 +18,7 @@ from evdist.partition.rows import is_dask
 def load(X: Any, *, numeric: bool = False) -> Any:
     """Paths and lazy arrays become arrays in memory; everything else passes through.
 
-    With `numeric`, a frame with a column of anything but numbers is refused.
+    With `numeric`, text is refused, with the row, the column and the cure.
     """
     if isinstance(X, str | Path):
         return read_table(X)
@@ -29,6 +29,8 @@ def load(X: Any, *, numeric: bool = False) -> Any:
     X = as_frame(X)
     if numeric and is_frame(X):
         frames().refuse_text(X, "X")
+    elif numeric:
+        refuse_text(X)
     return X
 
 
@@ -89,6 +91,42 @@ def _of_equal_size(pieces: Iterator[NDArray[Any]]) -> Iterator[tuple[int, NDArra
         lo += len(block)
     if not lo:
         yield 0, np.empty((0, 1))
+
+
+def refuse_text(X: Any) -> None:
+    """Text and missing values in plain lists and arrays of objects; rows of different lengths."""
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind not in "OUS" or X.ndim != 2:
+            return
+    elif not isinstance(X, list | tuple):
+        return
+    width = None
+    for i, row in enumerate(X):
+        if not isinstance(row, list | tuple | np.ndarray):
+            return  # one dimension, or what scikit-learn has words for
+        if width is not None and len(row) != width:
+            raise ValueError(
+                f"All rows of X must have as many values, but row {i} has {len(row)} and row 0 has "
+                f"{width}. Fill in what is missing or leave that row out."
+            )
+        width = len(row)
+        for j, value in enumerate(row):
+            if value is None or (isinstance(value, str | bytes) and not _reads_as_number(value)):
+                what = "missing (None)" if value is None else f"{str(value)!r}, which is no number"
+                cure = (
+                    "Fill in the value or leave that row out."
+                    if value is None
+                    else "Leave that column out or encode it as numbers."
+                )
+                raise ValueError(f"X must hold numbers, but row {i}, column {j} is {what}. {cure}")
+
+
+def _reads_as_number(value: str | bytes) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def refuse_bad_values(X: NDArray[Any]) -> None:

@@ -303,7 +303,7 @@ def is_pair_list(X: Any, metric: Any) -> bool:
 def make_source(X: Any, metric: Any, n_threads: int = 1) -> Source | PairList:
     """The source of dissimilarities that X and `metric` describe."""
     if sp.issparse(X):
-        return _sparse_pairs(X) if is_pair_list(X, metric) else SparseSource.of(X, metric)
+        return _sparse_pairs(X, metric) if is_pair_list(X, metric) else SparseSource.of(X, metric)
     if isinstance(metric, str) and metric == "pairs":
         return _listed_pairs(X)
     if isinstance(metric, str) and metric == "precomputed":
@@ -313,9 +313,32 @@ def make_source(X: Any, metric: Any, n_threads: int = 1) -> Source | PairList:
     return AttributeSource.of(X, known_metric(metric), n_threads)
 
 
-def _sparse_pairs(X: Any) -> PairList:
+def _sparse_pairs(X: Any, metric: Any) -> PairList:
+    """The pairs that a sparse matrix stores; they must look like it unless the metric says so."""
     coo = X.tocoo()
+    if not (isinstance(metric, str) and metric in ("precomputed", "pairs")):
+        _refuse_sparse_attributes(coo)
     return pair_list(coo.row, coo.col, coo.data, X.shape[0])
+
+
+def _refuse_sparse_attributes(X: Any) -> None:
+    """A square matrix with a diagonal, or with two values of one pair, is no dissimilarity."""
+    i, j, value = np.asarray(X.row), np.asarray(X.col), np.asarray(X.data, dtype=float)
+    on = np.flatnonzero((i == j) & (value != 0))
+    why = f"X[{i[on[0]]}, {i[on[0]]}] = {value[on[0]]:g} on its diagonal" if len(on) else ""
+    if not why:
+        there = sp.csr_array((value, (i, j)), shape=X.shape)
+        both = (there != 0).multiply((there != 0).T)
+        unlike = (abs(there - there.T) > 1e-6 * abs(there)).multiply(both).tocoo()
+        if unlike.nnz:
+            a, b = int(unlike.row[0]), int(unlike.col[0])
+            why = f"X[{a}, {b}] = {there[a, b]:g}, X[{b}, {a}] = {there[b, a]:g}"
+    if why:
+        raise ValueError(
+            f"A sparse square X is taken for dissimilarities of pairs, but this one has {why}. For "
+            "attributes pass X.toarray(); for dissimilarities pass metric='precomputed', which "
+            "takes the mean of both."
+        )
 
 
 def _listed_pairs(X: Any) -> PairList:

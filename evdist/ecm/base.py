@@ -138,7 +138,11 @@ class MeansClusterer(PrototypeClusterer):
         fit = self._solve(rows, model, X, w)
         partition = self._keep_and_place(rows, fit.value.model)
         self._finish(partition, fit.history, fit.converged)
+        self._look_back(X)
         return self
+
+    def _look_back(self, X: NDArray[Any]) -> None:
+        """A word about the fit, where an estimator has one."""
 
 
 def ecm_parameters(alpha: Any, beta: Any, delta: Any) -> tuple[float, float, float]:
@@ -177,9 +181,12 @@ def check_spread(X: NDArray[Any]) -> None:
         )
 
 
-def check_descent(estimator: Any, n: int) -> int:
-    """n_clusters, once it, n_init, max_iter, tol and callbacks have been checked for n objects."""
-    c = integer("n_clusters", estimator.n_clusters, 1)
+def check_descent(estimator: Any, n: int, n_clusters: Any = None) -> int:
+    """n_clusters, once it, n_init, max_iter, tol and callbacks have been checked for n objects.
+
+    `n_clusters` takes the place of the estimator's own.
+    """
+    c = integer("n_clusters", estimator.n_clusters if n_clusters is None else n_clusters, 1)
     for name in ("n_init", "max_iter"):
         integer(name, getattr(estimator, name), 1)
     non_negative("tol", estimator.tol)
@@ -211,14 +218,22 @@ def _given_prototypes(init: ArrayLike, c: int, d: int) -> NDArray[np.float64]:
 
 
 def checked_model(
-    estimator: Any, n: int, d: int, *, beta: Any, families: Sequence[str], delta: Any = None
+    estimator: Any,
+    n: int,
+    d: int,
+    *,
+    beta: Any,
+    families: Sequence[str],
+    delta: Any = None,
+    n_clusters: Any = None,
 ) -> Model:
     """Every parameter that the prototype-based clusterers share, checked; the model to start from.
 
     Its prototypes are those given as `init`, or zero for "k-means++". With focal_sets="select" its
-    focal sets are those of the first fit. `delta` takes the place of the estimator's own.
+    focal sets are those of the first fit. `delta` and `n_clusters` take the place of the
+    estimator's own.
     """
-    c = check_descent(estimator, n)
+    c = check_descent(estimator, n, n_clusters)
     one_of("metric", estimator.metric, METRICS)
     family = chosen_sets(estimator.focal_sets, c, families)
     numbers = ecm_parameters(estimator.alpha, beta, estimator.delta if delta is None else delta)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import METRICS, PrototypeClusterer, chosen_sets, ecm_parameters
+from evdist.ecm.base import METRICS, PrototypeClusterer, chosen_sets, delta_for, ecm_parameters
 from evdist.ecm.belief_peaks import BeliefPeaks, delta_bel
 from evdist.ecm.blocks import LocalRows
 from evdist.ecm.solver import ECMSolver, Model, Rows
@@ -59,20 +59,25 @@ class BPEC(PrototypeClusterer):
         needed.
     delta_max, bel_max : float or None, default=None
         With the two above, the box of the delta-Bel graph that may hold centres; None is no bound.
-    alpha, beta, delta : float, default=1, 2, 10
-        Weight of large sets, fuzzifier above 1, distance to the empty set, as in ECM.
+    alpha, beta : float, default=1, 2
+        Weight of large sets, fuzzifier above 1, as in ECM.
+    delta : float or "auto", default="auto"
+        Distance to the empty set, in the units of X. "auto" is the root mean square of the
+        distances between two objects; R's evclust takes 10 whatever the units.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
         As in ECM.
     pair_neighbours : int, default=2
         With "select": pairs of clusters that are among each other's so many nearest.
-    metric : {"adaptive", "euclidean"}, default="adaptive"
-        One Mahalanobis metric per cluster, or none.
+    metric : {"euclidean", "adaptive"}, default="euclidean"
+        "adaptive" learns one Mahalanobis metric per cluster, as in the paper.
     tol : float, default=1e-5
     max_iter : int, default=200
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -83,6 +88,7 @@ class BPEC(PrototypeClusterer):
     centres_ : (c,) int array
         The objects that are centres, by decreasing delta * Bel.
     prototypes_ : (c, d) array
+    delta_ : float
     metric_ : (c, d, d) array or None
     objective_ : float
     history_ : list of float
@@ -110,14 +116,15 @@ class BPEC(PrototypeClusterer):
     bel_max: float | None = None
     alpha: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     focal_sets: str | FocalSets = "simple"
     pair_neighbours: int = 2
-    metric: str = "adaptive"
+    metric: str = "euclidean"
     tol: float = 1e-5
     max_iter: int = 200
     n_jobs: int | None = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the centres and cluster the objects.
@@ -133,7 +140,8 @@ class BPEC(PrototypeClusterer):
         threads = thread_count(self.n_jobs)
         self.peaks_ = delta_bel(X, K, q=self.q, n_jobs=threads)
         self.centres_ = self._chosen(self.peaks_)
-        model = self._model_at(np.asarray(X[self.centres_], dtype=float))
+        delta = delta_for(self.delta, X, None)
+        model = self._model_at(np.asarray(X[self.centres_], dtype=float), delta)
         rows = LocalRows(X, None, threads)
         with self._reporting() as report:
             if self.focal_sets == "select":
@@ -165,7 +173,7 @@ class BPEC(PrototypeClusterer):
                 "BPEC needs n_clusters, or a threshold delta_min above which objects are centres; "
                 "evdist.delta_bel(X, K) gives the graph to choose it from."
             )
-        ecm_parameters(self.alpha, self.beta, self.delta)
+        ecm_parameters(self.alpha, self.beta, 1.0 if self.delta == "auto" else self.delta)
         one_of("metric", self.metric, METRICS)
         non_negative("tol", self.tol)
         for name in ("pair_neighbours", "max_iter"):
@@ -198,9 +206,9 @@ class BPEC(PrototypeClusterer):
             )
         return inside[: self.n_clusters]
 
-    def _model_at(self, prototypes: NDArray[np.float64]) -> Model:
+    def _model_at(self, prototypes: NDArray[np.float64], delta: float) -> Model:
         family = chosen_sets(self.focal_sets, len(prototypes), _FAMILIES)
-        return Model(family, prototypes, *ecm_parameters(self.alpha, self.beta, self.delta))
+        return Model(family, prototypes, *ecm_parameters(self.alpha, self.beta, delta))
 
     # ------------------------------------------------------------------ on disk
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

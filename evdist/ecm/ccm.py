@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import MeansClusterer, checked_model
+from evdist.ecm.base import MeansClusterer, checked_model, delta_for
 from evdist.ecm.solver import Floats, Model, Sums
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative
@@ -91,8 +91,9 @@ class CCM(MeansClusterer):
         Weight of the distance to the centre of a set beside those to its clusters.
     beta : float above 1, default=2
         Hardness: near 1 the masses are almost all on one set.
-    delta : float, default=10
-        Distance to the empty set, in the units of X.
+    delta : float or "auto", default="auto"
+        Distance to the empty set, in the units of X: what is farther from all prototypes is an
+        outlier. "auto" is the root mean square of the distances between two objects.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
     init : "k-means++" or (n_clusters, d) array of prototypes
         CCM-bp is init=X[evdist.delta_bel(X, K).largest(n_clusters)].
@@ -106,6 +107,8 @@ class CCM(MeansClusterer):
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -113,6 +116,7 @@ class CCM(MeansClusterer):
     labels_ : (n,) int array
         Cluster of maximum plausibility.
     prototypes_ : (c, d) array
+    delta_ : float
     objective_ : float
         The sum over objects of the cost of their masses.
     history_ : list of float
@@ -137,7 +141,7 @@ class CCM(MeansClusterer):
     _: KW_ONLY
     gamma: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     focal_sets: str | FocalSets = "pairs"
     init: str | ArrayLike = "k-means++"
     n_init: int = 5
@@ -146,10 +150,12 @@ class CCM(MeansClusterer):
     n_jobs: int | None = None
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> CredalModel:
         gamma = non_negative("gamma", self.gamma)
-        plain = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES)
+        delta = delta_for(self.delta, X, w)
+        plain = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta)
         return CredalModel(
             plain.focal_sets, plain.prototypes, 0.0, plain.beta, plain.delta, gamma=gamma
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +16,13 @@ from evdist.ecm.solver import Model
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer
+from evdist.estimators.number import clusters_for
 
 _FAMILIES = ("simple", "pairs", "full", "select")
+#: Prototypes have met below this share of the usual distance between objects, when the largest
+#: mass of an object is below _EVEN on average; with beta up to _SOFT that was never seen.
+_MET, _EVEN, _SOFT = 0.07, 0.5, 1.5
+_LOOKED_AT = 10_000
 
 
 @dataclass(eq=False, repr=False)
@@ -28,11 +34,14 @@ class ECM(MeansClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
+    n_clusters : int or "auto", default=4
+        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
+        say one. `n_clusters_` holds the number.
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
-        Hardness: near 1 the masses are almost all on one set.
+        Hardness: near 1 the masses are almost all on one set. Where there are many attributes 2
+        may be too soft, which a warning tells: MNIST needs 1.2.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of X: what is farther from all prototypes is an
         outlier. "auto" is the root mean square of the distances between two objects; R's evclust
@@ -45,6 +54,9 @@ class ECM(MeansClusterer):
         With "select": pairs of clusters that are among each other's so many nearest.
     metric : {"euclidean", "adaptive"}, default="euclidean"
         "adaptive" learns one Mahalanobis metric per cluster, for clusters that are not round.
+    scale : {"standard", "robust"} or None, default=None
+        Take its centre from each column of X and divide it by its spread: mean and standard
+        deviation, or median and interquartile range. New objects are brought to the same scale.
     init : "k-means++" or (n_clusters, d) array of prototypes
     n_init : int, default=5
         Seedings with "k-means++"; the best goes on. They are compared on at most 20,000 objects.
@@ -56,6 +68,8 @@ class ECM(MeansClusterer):
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -73,6 +87,7 @@ class ECM(MeansClusterer):
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
     converged_ : bool
+    n_clusters_ : int
     n_features_in_ : int
 
     Examples
@@ -84,7 +99,7 @@ class ECM(MeansClusterer):
     (300, 5)
     """
 
-    n_clusters: int = 4
+    n_clusters: int | Literal["auto"] = 4
     _: KW_ONLY
     alpha: float = 1.0
     beta: float = 2.0
@@ -92,6 +107,7 @@ class ECM(MeansClusterer):
     focal_sets: str | FocalSets = "simple"
     pair_neighbours: int = 2
     metric: str = "euclidean"
+    scale: str | None = None
     init: str | ArrayLike = "k-means++"
     n_init: int = 5
     tol: float = 1e-5
@@ -99,11 +115,15 @@ class ECM(MeansClusterer):
     n_jobs: int | None = None
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> Model:
         integer("pair_neighbours", self.pair_neighbours, 1)
         delta = delta_for(self.delta, X, w)
-        model = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta)
+        model = checked_model(
+            self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta,
+            n_clusters=clusters_for(self.n_clusters, X),
+        )  # fmt: skip
         if self.metric == "adaptive":
             check_spread(X)
         n, f = len(X), len(model.focal_sets)
@@ -112,3 +132,18 @@ class ECM(MeansClusterer):
             what=f"ECM of {n:,} objects with {f} focal sets",
         )  # fmt: skip
         return model
+
+    def _look_back(self, X: NDArray[Any]) -> None:
+        """In many dimensions a large beta spreads all masses evenly, and prototypes meet."""
+        V = self.prototypes_
+        if len(V) < 2 or self.beta <= _SOFT or not (X != X[0]).any():
+            return
+        gaps = np.linalg.norm(V[:, None] - V, axis=2) + np.diag(np.full(len(V), np.inf))
+        k, m = (int(at) for at in np.unravel_index(gaps.argmin(), gaps.shape))
+        largest = float(np.asarray(self.credal_partition_.mass[:_LOOKED_AT]).max(axis=1).mean())
+        if gaps[k, m] < _MET * delta_for("auto", X, None) and largest < _EVEN:
+            warnings.warn(
+                f"The prototypes of clusters {k} and {m} have met, and masses are spread almost "
+                f"evenly: beta={self.beta:g} is too soft for these data. Try beta=1.2.",
+                stacklevel=3,
+            )

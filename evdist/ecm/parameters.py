@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
 
@@ -13,7 +13,6 @@ class _Iterated(Parameters):
 
 
 class _Started(_Iterated):
-    n_clusters: int = 4
     focal_sets: str = "simple"
     init: str = "k-means++"
     n_init: int = 5
@@ -23,16 +22,19 @@ class _Started(_Iterated):
 class ECMParameters(_Started):
     fit_takes: ClassVar = frozenset({"sample_weight", "client"})
 
+    n_clusters: int | Literal["auto"] = 4
     alpha: float = 1.0
     beta: float = 2.0
     delta: float | str = "auto"
     pair_neighbours: int = 2
     metric: str = "euclidean"
+    scale: str | None = None
 
 
 class CECMParameters(_Started):
     fit_takes: ClassVar = frozenset({"must_link", "sample_weight"})
 
+    n_clusters: int = 4
     alpha: float = 1.0
     delta: float | str = "auto"
     metric: str = "euclidean"
@@ -42,6 +44,7 @@ class CECMParameters(_Started):
 class RECMParameters(_Started):
     fit_takes: ClassVar = frozenset({"sample_weight"})
 
+    n_clusters: int = 4
     alpha: float = 1.0
     beta: float = 2.0
     delta: float | str = "auto"
@@ -51,9 +54,10 @@ class RECMParameters(_Started):
 class CCMParameters(_Started):
     fit_takes: ClassVar = frozenset({"sample_weight", "client"})
 
+    n_clusters: int = 4
     gamma: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     focal_sets: str = "pairs"
 
 
@@ -67,7 +71,7 @@ class BPECParameters(_Iterated):
     bel_max: float | None = None
     alpha: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     focal_sets: str = "simple"
     pair_neighbours: int = 2
-    metric: str = "adaptive"
+    metric: str = "euclidean"

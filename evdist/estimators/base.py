@@ -14,10 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evdist.data.inputs import load, objects, refuse_bad_values
+from evdist.data.scale import LOOKED_AT, Scale, ScaleWarning, dwarfing, scale_of, some_rows
 from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
 from evdist.partition.ids import ids_of
+
+#: Metrics that are given dissimilarities, and those that bring columns to one scale by themselves.
+_NO_COLUMNS = ("precomputed", "pairs")
+_OWN_SCALE = ("mahalanobis", "hamming", "adaptive")
 
 
 class CredalEstimator(SavedModel, SweepCallbacks):
@@ -33,6 +38,8 @@ class CredalEstimator(SavedModel, SweepCallbacks):
     history_: list[float]
     n_iter_: int
     converged_: bool
+    #: Fitted with the parameter `scale`, where an estimator has it; None for columns as they are.
+    _scale: Scale | None = None
     #: What X may be; anything else becomes the first one.
     _table_types: tuple[type, ...] = (np.float64, np.float32)
 
@@ -49,10 +56,42 @@ class CredalEstimator(SavedModel, SweepCallbacks):
                 return self._elements(X, **check)
             return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
         if sp.issparse(X) and self._takes_sparse:
+            if getattr(self, "scale", None) is not None:
+                raise ValueError("scale is for dense attributes: pass X.toarray() or leave it out.")
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
+        if hasattr(self, "scale"):
+            X = self._scaled(X, fitted=not check.get("reset", True))
         return X
+
+    def _scaled(self, X: NDArray[Any], fitted: bool) -> NDArray[Any]:
+        """The columns on the scale asked for; a warning where none is, and one decides alone."""
+        if not fitted:
+            related = getattr(self, "metric", None) in _NO_COLUMNS
+            if related and self.scale is not None:
+                raise ValueError(
+                    f"scale is for attributes; with metric={self.metric!r} leave it out."
+                )
+            self._scale = scale_of(self.scale, X)
+            if self.scale is None and not related:
+                self._tell_of_spreads(X)
+        return X if self._scale is None else self._scale(X)
+
+    def _tell_of_spreads(self, X: NDArray[Any]) -> None:
+        if getattr(self, "metric", None) in _OWN_SCALE:
+            return
+        large, times = dwarfing(some_rows(X, LOOKED_AT).std(axis=0, dtype=np.float64))
+        if len(large):
+            names = getattr(self, "feature_names_in_", None)
+            column = int(large[0]) if names is None else repr(str(names[large[0]]))
+            more = f" (and {len(large) - 1} more)" if len(large) > 1 else ""
+            warnings.warn(
+                f"Column {column}{more} varies {times:,.0f} times as much as the others and "
+                'decides alone. Bring the columns to one scale with scale="standard".',
+                ScaleWarning,
+                stacklevel=5,
+            )
 
     #: Whether X may be a sparse matrix of attributes.
     _takes_sparse = False
@@ -85,7 +124,7 @@ class CredalEstimator(SavedModel, SweepCallbacks):
         `history` holds the objective before the first and after every iteration.
         """
         partition = partition.with_ids(self.__dict__.pop("_fitted_ids", None))
-        self.credal_partition_ = partition
+        self._keep_partition(partition)
         self.labels_ = partition.labels()
         self.history_ = [float(value) for value in history]
         self.objective_ = self.history_[-1]

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from evdist import __version__
 from evdist.belief import FocalSets
 from evdist.data.inputs import row_blocks
+from evdist.data.scale import Scale
 from evdist.partition import CredalPartition, io
 from evdist.partition.ids import ids_of, joined_ids
 from evdist.stores.arrays import read_arrays, write_arrays
@@ -69,6 +70,11 @@ class SavedModel:
     get_params: Callable[..., dict[str, Any]]
     #: Where the partition lies; None when it is in memory.
     _folder: str | None
+
+    def _keep_partition(self, partition: CredalPartition) -> None:
+        self.credal_partition_ = partition
+        if "n_clusters" in self.get_params(deep=False):
+            self.n_clusters_ = partition.n_clusters
 
     def stores(self) -> tuple[str, ...]:
         """Names of this estimator's own stores in the folder of a model."""
@@ -141,7 +147,8 @@ class SavedModel:
             fitted = found["fitted"]
             _take(model, fitted)
             _check(partition, fitted["n_objects"])
-            model.credal_partition_, model._folder = partition, url
+            model._keep_partition(partition)
+            model._folder = url
             model._load_parts(url, fitted, dict(found["parts"]))
         model.labels_ = partition.labels()
         return model
@@ -269,6 +276,7 @@ def _fitted(model: Any) -> dict[str, Any]:
         # A list of pairs has no features.
         "n_features_in": getattr(model, "n_features_in_", None),
         "feature_names_in": None if names is None else [str(name) for name in names],
+        "column_scale": None if model._scale is None else model._scale.to_json(),
     }
 
 
@@ -277,6 +285,7 @@ def _take(model: Any, fitted: dict[str, Any]) -> None:
     model.history_ = [float(value) for value in fitted["history"]]
     model.n_iter_ = int(fitted["n_iter"])
     model.converged_ = bool(fitted["converged"])
+    model._scale = Scale.of_json(fitted.get("column_scale"))
     if fitted["n_features_in"] is not None:
         model.n_features_in_ = int(fitted["n_features_in"])
     if fitted["feature_names_in"] is not None:

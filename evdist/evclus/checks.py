@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.data.sources import PairList, Source
+from evdist.belief import FocalSets
+from evdist.data.sources import PairList
 from evdist.estimators.checks import (
     at_most_objects,
     checked_d0,
@@ -25,13 +26,15 @@ __all__ = ["checked_settings"]
 
 _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
+#: n_dissimilarities="auto": all pairs up to so many objects, so many partners beyond.
+ALL_PAIRS, USUAL = 400, 100
 
 
-def checked_settings(model: Any, data: Source | PairList, seed: int) -> Settings:
-    """What an EVCLUS `model` asks for, with this data."""
+def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
+    """What an EVCLUS `model` asks for, with this data (anything with `n`) and so many clusters."""
     n = data.n
-    for name in ("n_clusters", "n_dissimilarities", "pair_neighbours", "n_init", "max_iter",
-                 "checkpoint_every"):  # fmt: skip
+    k = partners(model.n_dissimilarities, n)
+    for name in ("pair_neighbours", "n_init", "max_iter", "checkpoint_every"):
         integer(name, getattr(model, name), 1)
     integer("expand_constraints", model.expand_constraints, 0)
     for name in ("tol", "constraint_weight"):
@@ -40,18 +43,19 @@ def checked_settings(model: Any, data: Source | PairList, seed: int) -> Settings
         integer("memory_limit", model.memory_limit, 1)
     model._check_callbacks()
     seeded_checkpoint(model, "pairs")
-    at_most_objects(model.n_clusters, n)
-    if model.n_clusters > MOST_CLUSTERS:
+    at_most_objects(c, n)
+    if c > MOST_CLUSTERS:
         raise ValueError(
-            f"n_clusters must be at most {MOST_CLUSTERS:,}, got {model.n_clusters:,}. Cluster the "
-            "objects into fewer, and the members of each again."
+            f"n_clusters must be at most {MOST_CLUSTERS:,}, got {c:,}. Cluster the objects into "
+            "fewer, and the members of each again."
         )
+    family = focal_family(model.focal_sets, c, _FAMILIES)
     return Settings(
-        n_clusters=int(model.n_clusters),
-        k=min(int(model.n_dissimilarities), n - 1),
-        focal_sets=focal_family(model.focal_sets, model.n_clusters, _FAMILIES),
+        n_clusters=c,
+        k=k,
+        focal_sets=family,
         d0=checked_d0(model.d0),
-        init=_first_masses(model, data),
+        init=_first_masses(model.init, data, first_focal_sets(family, c)),
         n_init=int(model.n_init),
         stop=Stop(float(model.tol), int(model.max_iter)),
         constraint_weight=float(model.constraint_weight),
@@ -60,9 +64,16 @@ def checked_settings(model: Any, data: Source | PairList, seed: int) -> Settings
     )
 
 
-def _first_masses(model: Any, data: Source | PairList) -> str | NDArray:
+def partners(n_dissimilarities: Any, n: int) -> int:
+    """k: as given, or for "auto" all others where they are few, at most n - 1."""
+    if isinstance(n_dissimilarities, str) and n_dissimilarities == "auto":
+        return n - 1 if n <= ALL_PAIRS else min(USUAL, n - 1)
+    return min(integer("n_dissimilarities", n_dissimilarities, 1), n - 1)
+
+
+def _first_masses(init: Any, data: Any, sets: FocalSets) -> str | NDArray:
     """`init`: the name of a way to start, or masses on the focal sets of the fit."""
-    init, listed = model.init, isinstance(data, PairList)
+    listed = isinstance(data, PairList)
     if isinstance(init, str):
         if init not in _INITS:
             raise ValueError(f"init must be masses or one of {_INITS}, got {init!r}.")
@@ -74,8 +85,6 @@ def _first_masses(model: Any, data: Source | PairList) -> str | NDArray:
                 'pairs use "random" or masses.'
             )
         return init
-    family = focal_family(model.focal_sets, model.n_clusters, _FAMILIES)
-    sets = first_focal_sets(family, int(model.n_clusters))
     partition = init
     if not isinstance(partition, CredalPartition):
         partition = CredalPartition(np.asarray(init, dtype=float), sets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,18 +14,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets, conflict
 from evdist.data.inputs import load
+from evdist.data.pair_checks import checked_pairs
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
 from evdist.data.sparse import SPARSE_METRICS
 from evdist.engine.admission import admitted
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import weights
+from evdist.estimators.checks import integer, weights
+from evdist.estimators.number import clusters_for
 from evdist.estimators.placing import RowMasses
 from evdist.estimators.saved import same_part
 from evdist.evclus.begin import layout_of
-from evdist.evclus.checks import checked_settings
+from evdist.evclus.checks import USUAL, checked_settings
+from evdist.evclus.geodesic import load_map, mapped, save_map
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
+from evdist.evclus.partitions.estimator import (
+    fit_model_in_partitions,
+    in_partitions,
+    partition_site,
+)
 from evdist.evclus.sites import device_rows, has_device, rows_here, site_of
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
@@ -59,15 +67,23 @@ class EVCLUS(RowMasses, CredalClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
-    n_dissimilarities : int, default=100
+    n_clusters : int or "auto", default=4
+        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
+        say one. `n_clusters_` holds the number.
+    n_dissimilarities : int or "auto", default=100
         k, the number of other objects each object is compared with, drawn at random; n - 1 or
-        more is the full matrix.
+        more is the full matrix. "auto" is that up to 400 objects, where it is cheap, and 100
+        beyond.
     metric : str or callable, default="euclidean"
         "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "hamming",
         "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
         (i, j, dissimilarity); or a function of two rows, called as metric(X[i], X[j]) with i < j.
+        "geodesic" measures along the data, for clusters of any shape: the rows are mapped by
+        `evdist.features.GeodesicMap` first, new ones alike.
         A sparse matrix always holds the dissimilarities of the pairs it stores.
+    scale : {"standard", "robust"} or None, default=None
+        Take its centre from each column of X and divide it by its spread: mean and standard
+        deviation, or median and interquartile range. New objects are brought to the same scale.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
         The sets of clusters that may get mass: empty set, singletons and all clusters together
         ("simple"); also all pairs; all sets; or ("select") the pairs of neighbouring clusters,
@@ -112,11 +128,21 @@ class EVCLUS(RowMasses, CredalClusterer):
     memory_limit : int, default=None
         Bytes that a fit may take on each GPU; None is what is free there. Where kept pairs do not
         fit, they are sent from the host's memory or computed again in every sweep, which a
-        callback is told; the result is the same.
+        callback is told; the result is the same. On a CPU, bytes that this process may take in
+        all: a fit that needs more is done in `partitions`.
+    partitions : {"auto", "always", "never"} or even int, default="auto"
+        Whether the objects are shuffled into partitions on disk, each of which is compared with a
+        few others, so that no process has all of them: for data larger than the memory and for Dask
+        arrays with a client. "auto" does so where the fit would not fit otherwise, and for Dask
+        collections of more than 2^18 rows with a client; a number says how many there are. Masses
+        then stay in a store (in `checkpoint`, if given), and Dask in is Dask out; see
+        docs/partitions.md.
     callbacks : sequence of callables, default=()
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
         is 0): `ProgressBar()`, `LogProgress()`, or any function.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -130,6 +156,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         The objective before the first and after every sweep; it never rises.
     n_iter_ : int
     converged_ : bool
+    n_clusters_ : int
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
         What "auto" tried: how far the partition of each quantile agrees with the reference, see
@@ -147,10 +174,11 @@ class EVCLUS(RowMasses, CredalClusterer):
 
     _mass_type = np.float32
 
-    n_clusters: int = 4
+    n_clusters: int | Literal["auto"] = 4
     _: KW_ONLY
-    n_dissimilarities: int = 100
+    n_dissimilarities: int | Literal["auto"] = 100
     metric: str | Callable = "euclidean"
+    scale: str | None = None
     focal_sets: str | FocalSets = "simple"
     pair_neighbours: int = 2
     d0: float | str = "auto"
@@ -166,7 +194,9 @@ class EVCLUS(RowMasses, CredalClusterer):
     checkpoint_every: int = 5
     device: str = "cpu"
     memory_limit: int | None = None
+    partitions: str | int = "auto"
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(
         self,
@@ -176,6 +206,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
         client: Any = None,
     ) -> Self:
         """Cluster the objects.
@@ -189,15 +220,24 @@ class EVCLUS(RowMasses, CredalClusterer):
             Pairs known to be in one cluster, in different clusters: k-CEVCLUS.
         sample_weight : (n,) array, positive
             A pair counts with the product of its objects' weights.
+        attributes : (n, d) array, optional
+            With a list of pairs or a sparse matrix: what the distances of further, random pairs
+            are computed from. A graph of nearest neighbours cannot be clustered without them.
         client : distributed.Client, default=None
             Run the sweeps on a Dask cluster instead of on threads; the result is the same. With a
             device, on the GPUs of its workers.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        X, data = self._source(X)
-        settings = checked_settings(self, data, seed)
+        linked = must_link is not None or cannot_link is not None
+        weighted = sample_weight is not None
+        if in_partitions(self, X, client, linked=linked, weighted=weighted):
+            fit_model_in_partitions(self, X, seed, client)
+            return self
+        X, data, c = self._source(X, seed, attributes)
+        settings = checked_settings(self, data, seed, c)
+        metric = self.metric if self._map is None else "chebyshev"
         constraints = Constraints.of(
-            X, data, must_link, cannot_link, self.expand_constraints, self.metric
+            X, data, must_link, cannot_link, self.expand_constraints, metric
         )
         weight = weights(sample_weight, data.n)
         rows = device_rows(self, data, settings, bool(constraints), client)
@@ -217,12 +257,18 @@ class EVCLUS(RowMasses, CredalClusterer):
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
         """Only draw the pairs that :meth:`fit` will compare, into the folder `checkpoint`.
 
+        Where the fit will be done in partitions, lay these out instead.
+
         The fit that follows finds them there. A list of pairs, a fit without a folder, and a GPU,
         which makes them faster than it could read them, need nothing of the kind.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        _, data = self._source(X)
-        settings = checked_settings(self, data, seed)
+        if in_partitions(self, X, client):
+            if self.checkpoint is not None:
+                partition_site(self, client).lay_out(X)
+            return self
+        _, data, c = self._source(X, seed)
+        settings = checked_settings(self, data, seed, c)
         if has_device(self, client):
             return self
         check_memory(data, settings, client)
@@ -236,10 +282,24 @@ class EVCLUS(RowMasses, CredalClusterer):
                 site_of(self, client).sample(data, layout, 1.0, seed)
         return self
 
-    def _source(self, X: Any) -> tuple[Any, Source | PairList]:
+    def _source(
+        self, X: Any, seed: int, attributes: Any = None
+    ) -> tuple[Any, Source | PairList, int]:
+        """The rows that are compared, their dissimilarities, and the number of clusters."""
         listed = is_pair_list(X, self.metric)
         X = load(X) if listed else self._table(X, ensure_min_samples=2)
-        return X, make_source(X, self.metric, thread_count(self.n_jobs))
+        self._map, metric, threads = None, self.metric, thread_count(self.n_jobs)
+        if metric == "geodesic" and not listed:
+            # Modes are counted where the rows lie, not along them.
+            c = clusters_for(self.n_clusters, X)
+            X, self._map = mapped(X, seed, self.n_jobs)
+            return X, make_source(X, "chebyshev", threads), integer("n_clusters", c, 1)
+        data = make_source(X, metric, threads)
+        if isinstance(data, PairList):
+            data = checked_pairs(data, attributes, seed)
+        elif attributes is not None:
+            raise ValueError("attributes belong to a list of pairs; here X has them: leave it out.")
+        return X, data, integer("n_clusters", clusters_for(self.n_clusters, data), 1)
 
     #: Measured on two cores with nothing else to do.
     _compiles = ("evdist.evclus.rows.sweep:update_rows", 15)
@@ -276,7 +336,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         return cls._load(address(url), {} if metric is None else {"metric": metric})
 
     def stores(self) -> tuple[str, ...]:
-        return ("landmarks", "kept")
+        return ("landmarks", "kept", "geodesic")
 
     def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:
         landmarks = None
@@ -284,17 +344,24 @@ class EVCLUS(RowMasses, CredalClusterer):
             landmarks = save_landmarks(join(url, "landmarks.zarr"), self._landmarks)
         kept = save_kept(join(url, "kept.zarr"), self._kept)
         curve = [[float(q), float(value)] for q, value in self.d0_curve_]
-        return {"d0": float(self.d0_), "d0_curve": curve}, {"landmarks": landmarks, "kept": kept}
+        parts = {"landmarks": landmarks, "kept": kept}
+        if self._map is not None:
+            parts["geodesic"] = save_map(join(url, "geodesic.zarr"), self._map)
+        return {"d0": float(self.d0_), "d0_curve": curve}, parts
 
     def _load_parts(self, url: str, fitted: dict[str, Any], parts: Mapping[str, Any]) -> None:
         self.d0_ = float(fitted["d0"])
         self.d0_curve_ = [(float(q), float(value)) for q, value in fitted["d0_curve"]]
-        self._landmarks = None
+        self._landmarks = self._map = None
+        if parts.get("geodesic") is not None:
+            self._map, mark = load_map(join(url, "geodesic.zarr"))
+            same_part(url, "geodesic", mark, parts)
         if parts["landmarks"] is not None:
             given = self.metric if callable(self.metric) else None
             self._landmarks, mark = load_landmarks(join(url, "landmarks.zarr"), given)
             same_part(url, "landmarks", mark, parts)
-            check_landmarks(self._landmarks, self.credal_partition_.focal_sets, self.n_features_in_)
+            width = self.n_features_in_ if self._map is None else len(self._map.landmarks_)
+            check_landmarks(self._landmarks, self.credal_partition_.focal_sets, width)
         self._kept, mark = load_kept(join(url, "kept.zarr"))
         same_part(url, "kept", mark, parts)
 
@@ -306,9 +373,11 @@ class EVCLUS(RowMasses, CredalClusterer):
                 "A model fitted to a list of pairs cannot place new objects: nothing tells their "
                 "dissimilarities to the fitted ones."
             )
+        X = X if self._map is None else self._map.transform(X)
         rows, k = rows_here(self), self.n_dissimilarities
+        k = USUAL if k == "auto" else k
         found = rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
-        return decode(found, self.n_clusters) if self._landmarks.sparse else found
+        return decode(found, self.n_clusters_) if self._landmarks.sparse else found
 
     def shepard_pairs(self) -> tuple[NDArray[np.float32], NDArray[np.floating]]:
         """Dissimilarities and conflicts of kept pairs, for :func:`evdist.plot.shepard`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
 
@@ -12,9 +12,10 @@ __all__ = ["EVCLUSParameters"]
 class EVCLUSParameters(Parameters):
     fit_takes: ClassVar = frozenset({"must_link", "sample_weight", "client"})
 
-    n_clusters: int = 4
-    n_dissimilarities: int = 100
+    n_clusters: int | Literal["auto"] = 4
+    n_dissimilarities: int | Literal["auto"] = 100
     metric: str = "euclidean"
+    scale: str | None = None
     focal_sets: str = "simple"
     pair_neighbours: int = 2
     d0: float | str = "auto"
@@ -27,3 +28,4 @@ class EVCLUSParameters(Parameters):
     random_state: Seed = 0
     device: str = "cpu"
     memory_limit: int | None = None
+    partitions: int | str = "auto"

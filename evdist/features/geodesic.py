@@ -25,6 +25,7 @@ table   (anchors, L) of d(anchor, landmark)^p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -117,6 +118,27 @@ class GeodesicMap(RowTransformer):
         )
         self._n_features_out = len(self.landmarks_)
         return self
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What a fitted map needs to map new objects; :meth:`of_arrays` takes it back."""
+        return {
+            "anchors": self.anchors_,
+            "landmarks": self.landmarks_,
+            "table": self._table,
+            "numbers": np.array([self._unit, self.power, self.n_neighbors]),
+        }
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The map that gave these arrays; it maps to the same bits."""
+        unit, power, near = (float(value) for value in arrays["numbers"])
+        anchors, landmarks = arrays["anchors"], arrays["landmarks"]
+        made = cls(len(landmarks), n_neighbors=int(near), power=power)
+        made.anchors_, made.landmarks_, made._table = anchors, landmarks, arrays["table"]
+        made._unit, made.n_features_in_ = unit, anchors.shape[1]
+        made._n_features_out = len(landmarks)
+        made._index = NearestNeighbors().fit(anchors)
+        return made
 
     @property
     def _near(self) -> int:

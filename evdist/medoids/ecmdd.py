@@ -33,14 +33,17 @@ METRICS = (
 class MedoidClusterer(RowMasses, CredalClusterer):
     """Base of the clusterers whose prototypes are objects, on a square matrix in memory.
 
-    A subclass has `_start(D, medoid, sets)`, the prototypes to descend from, and `_costs(D)`, the
-    costs of new objects from their dissimilarities to all fitted ones.
+    A subclass has `_start(D, medoid, sets)`, the prototypes to descend from, `_costs(D)`, the
+    costs of new objects from their dissimilarities to all fitted ones, and `_usual(D)`, the delta
+    at which the empty set costs as much as a cluster at the usual dissimilarity.
     """
 
     n_clusters: int
     alpha: float
     beta: float
-    delta: float
+    delta: float | str
+    #: The distance to the empty set that was given, or that "auto" stands for.
+    delta_: float
     focal_sets: str | FocalSets
     metric: str
     init: Any
@@ -48,6 +51,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
     tol: float
     random_state: Any
     _start: Callable[[NDArray[Any], NDArray[Any], FocalSets], Prototypes]
+    _usual: Callable[[NDArray[Any]], float]
     _costs: Callable[[NDArray[Any]], NDArray[Any]]
     weights_: NDArray[np.float64] | None
     _keep: Callable[[Any, NDArray[Any]], None]
@@ -64,6 +68,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
         X = self._table(X, ensure_min_samples=2)
         sets, given = self._checked(X)
         D = _square(X, self.metric)
+        self.delta_ = self._usual(D) if self.delta == "auto" else float(self.delta)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         c = sets.n_clusters
         starts = [seed_medoids(D, c, rng) for _ in range(self.n_init)] if given is None else [given]
@@ -81,7 +86,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
         n = len(X)
         c = check_descent(self, n)
         one_of("metric", self.metric, METRICS)
-        ecm_parameters(self.alpha, self.beta, self.delta)
+        ecm_parameters(self.alpha, self.beta, 1.0 if self.delta == "auto" else self.delta)
         if self.metric == "precomputed":
             MatrixSource.of(X)
         check_memory(
@@ -117,9 +122,10 @@ class ECMdd(MedoidClusterer):
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
         Hardness: near 1 the masses are almost all on one set.
-    delta : float, default=10
+    delta : float or "auto", default="auto"
         delta^2 is the cost of the empty set; a cluster's cost is a dissimilarity, and with
-        `weighted` of the order of a mean dissimilarity divided by n.
+        `weighted` of the order of a mean dissimilarity divided by n. "auto" is the root of the
+        mean dissimilarity of two objects, with `weighted` times n_clusters / n before.
     eta : float, default=1
         One medoid: weight of nearness, beside likeness of distances, in the medoid of a set.
     gamma : float, default=1
@@ -143,11 +149,14 @@ class ECMdd(MedoidClusterer):
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
     credal_partition_ : CredalPartition
     labels_ : (n,) int array
+    delta_ : float
     medoids_ : (c,) int array
         The object of each cluster; with `weighted` that of largest weight.
     weights_ : (c, n) array or None
@@ -173,7 +182,7 @@ class ECMdd(MedoidClusterer):
     weighted: bool = False
     alpha: float = 2.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     eta: float = 1.0
     gamma: float = 1.0
     psi: float = 2.0
@@ -186,6 +195,7 @@ class ECMdd(MedoidClusterer):
     max_iter: int = 200
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         for name in ("eta", "gamma", "sharpness"):
@@ -194,8 +204,14 @@ class ECMdd(MedoidClusterer):
             raise ValueError(f"psi must be a number above 1, got {self.psi!r}; 2 is the usual one.")
         return super()._checked(X)
 
+    def _usual(self, D: NDArray[Any]) -> float:
+        # The weights of a cluster are spread over its members, n / c of them, and squared.
+        share = self.n_clusters / len(D) if self.weighted else 1.0
+        mean = mean_dissimilarity(D) * share
+        return float(np.sqrt(mean)) if mean > 0 else 1.0
+
     def _single(self, medoid: NDArray[Any], sets: FocalSets) -> Medoids:
-        numbers = ecm_parameters(self.alpha, self.beta, self.delta)
+        numbers = ecm_parameters(self.alpha, self.beta, self.delta_)
         return Medoids(sets, medoid, *numbers, float(self.eta), float(self.gamma))
 
     def _start(self, D: NDArray[Any], medoid: NDArray[Any], sets: FocalSets) -> Prototypes:
@@ -207,7 +223,7 @@ class ECMdd(MedoidClusterer):
         return self._many(weights, sets)
 
     def _many(self, weights: NDArray[Any], sets: FocalSets) -> WeightedMedoids:
-        numbers = ecm_parameters(self.alpha, self.beta, self.delta)
+        numbers = ecm_parameters(self.alpha, self.beta, self.delta_)
         return WeightedMedoids(sets, weights, *numbers, float(self.psi), float(self.sharpness))
 
     def _keep(self, found: Medoids | WeightedMedoids, D: NDArray[Any]) -> None:
@@ -229,12 +245,18 @@ class ECMdd(MedoidClusterer):
         arrays = {"rows": self._rows, "medoids": self.medoids_, "sets": self._set_medoids}
         if self.weights_ is not None:
             arrays["weights"] = self.weights_
-        return {}, arrays
+        return {"delta": self.delta_}, arrays
 
     def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.delta_ = float(values.get("delta", self.delta))
         self._rows, self._sets = arrays["rows"], self.credal_partition_.focal_sets
         self.medoids_, self._set_medoids = arrays["medoids"], arrays["sets"]
         self.weights_ = arrays.get("weights")
+
+
+def mean_dissimilarity(D: NDArray[Any]) -> float:
+    """Of two different objects."""
+    return float(D.sum() / (len(D) * (len(D) - 1)))
 
 
 def _square(X: NDArray[Any], metric: str) -> NDArray[np.float64]:

@@ -39,7 +39,7 @@ from evdist.ecm.base import ecm_parameters
 from evdist.ecm.solver import Floats
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative, positive
-from evdist.medoids.ecmdd import MedoidClusterer
+from evdist.medoids.ecmdd import MedoidClusterer, mean_dissimilarity
 
 #: Numbers in a table of distances of objects to candidates.
 _AT_ONCE = 4_000_000
@@ -133,8 +133,9 @@ class MECM(MedoidClusterer):
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
         Hardness: near 1 the masses are almost all on one set.
-    delta : float, default=10
-        Distance to the empty set, in the units of the dissimilarities.
+    delta : float or "auto", default="auto"
+        Distance to the empty set, in the units of the dissimilarities. "auto" is the root mean
+        square of those between two objects.
     eta : float above 0, default=1
         The larger, the less unlike distances to its clusters remove an object from a set.
     gamma : float, default=1
@@ -152,11 +153,14 @@ class MECM(MedoidClusterer):
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
     credal_partition_ : CredalPartition
     labels_ : (n,) int array
+    delta_ : float
     medoids_ : (c,) int array
         The object of each cluster.
     objective_ : float
@@ -179,7 +183,7 @@ class MECM(MedoidClusterer):
     _: KW_ONLY
     alpha: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     eta: float = 1.0
     gamma: float = 1.0
     focal_sets: str | FocalSets = "pairs"
@@ -190,14 +194,19 @@ class MECM(MedoidClusterer):
     max_iter: int = 200
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         positive("eta", self.eta)
         non_negative("gamma", self.gamma)
         return super()._checked(X)
 
+    def _usual(self, D: NDArray[Any]) -> float:
+        mean = mean_dissimilarity(D**2)
+        return float(np.sqrt(mean)) if mean > 0 else 1.0
+
     def _start(self, D: NDArray[Any], medoid: NDArray[Any], sets: FocalSets) -> MedianMedoids:
-        numbers = ecm_parameters(self.alpha, self.beta, self.delta)
+        numbers = ecm_parameters(self.alpha, self.beta, self.delta_)
         return MedianMedoids(sets, medoid, *numbers, float(self.eta), float(self.gamma))
 
     def _keep(self, found: MedianMedoids, D: NDArray[Any]) -> None:
@@ -210,8 +219,13 @@ class MECM(MedoidClusterer):
 
     # ------------------------------------------------------------------ on disk
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {}, {"rows": self._rows, "medoids": self.medoids_, "between": self._between}
+        return {"delta": self.delta_}, {
+            "rows": self._rows,
+            "medoids": self.medoids_,
+            "between": self._between,
+        }
 
     def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.delta_ = float(values.get("delta", self.delta))
         self._rows, self._sets = arrays["rows"], self.credal_partition_.focal_sets
         self.medoids_, self._between = arrays["medoids"], arrays["between"]

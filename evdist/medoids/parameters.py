@@ -9,7 +9,7 @@ class MECMParameters(Parameters):
     n_clusters: int = 4
     alpha: float = 1.0
     beta: float = 2.0
-    delta: float = 10.0
+    delta: float | str = "auto"
     eta: float = 1.0
     gamma: float = 1.0
     focal_sets: str = "pairs"

@@ -1,5 +1,6 @@
 """Scores of credal partitions, all built on what partitions say about pairs of objects."""
 
+from evdist.metrics.outliers import outlier_scores
 from evdist.metrics.quality import adjusted_rand_index, consistency, nonspecificity
 from evdist.metrics.rand import (
     Estimate,
@@ -24,6 +25,7 @@ __all__ = [
     "credal_rand_index",
     "estimate_credal_rand_index",
     "nonspecificity",
+    "outlier_scores",
     "pairwise_belief",
     "pairwise_mass",
     "pairwise_plausibility",

@@ -21,6 +21,7 @@ from evdist.estimators.checks import (
     positive,
     seeded_checkpoint,
 )
+from evdist.estimators.number import clusters_for
 from evdist.nnevclus.problem import source_of
 
 _FAMILIES = ("simple", "pairs", "full")
@@ -31,8 +32,7 @@ BATCH, MINI = ("lbfgs", "adaptive"), ("rmsprop", "adam")
 
 def check_parameters(model: Any, client: Any) -> None:
     """Refuse parameters of an NNEVCLUS that are wrong by themselves, or with a client."""
-    for name in ("n_clusters", "n_components", "n_iter_no_change", "max_iter", "n_init",
-                 "checkpoint_every"):  # fmt: skip
+    for name in ("n_components", "n_iter_no_change", "max_iter", "n_init", "checkpoint_every"):
         integer(name, getattr(model, name), 1)
     for name in ("n_dissimilarities", "n_shards"):
         if getattr(model, name) is not None:
@@ -67,6 +67,7 @@ def check_parameters(model: Any, client: Any) -> None:
 class Given:
     """What `NNEVCLUS.fit` is given beside X: dissimilarities, links, labels, focal sets."""
 
+    n_clusters: int
     source: Source
     must: NDArray[np.int64]
     cannot: NDArray[np.int64]
@@ -80,10 +81,11 @@ class Given:
         cls, model: Any, X: NDArray, must_link: Any, cannot_link: Any, labels: Any,
         metric_features: Any,
     ) -> Given:  # fmt: skip
-        n, c = len(X), int(model.n_clusters)
+        n = len(X)
+        source = source_of(X, model.metric, metric_features)
+        c = integer("n_clusters", clusters_for(model.n_clusters, source), 1)
         family = focal_family(model.focal_sets, c, _FAMILIES)
         at_most_objects(c, n)
-        source = source_of(X, model.metric, metric_features)
         must, cannot = check_links(must_link, cannot_link, n)
         known = check_labels(labels, n, c)
         if model.centres is not None and known is not None:
@@ -91,7 +93,7 @@ class Given:
                 "Give labels or centres, not both: a centre's cluster need not be that of a label."
             )
         own = model.metric == "precomputed" and metric_features is None
-        return cls(source, must, cannot, known, family, own)
+        return cls(c, source, must, cannot, known, family, own)
 
 
 def check_labels(labels: Any, n: int, n_clusters: int) -> NDArray[np.int64] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -47,7 +47,9 @@ class NNEVCLUS(RowMasses, CredalClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
+    n_clusters : int or "auto", default=4
+        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
+        say one. `n_clusters_` holds the number.
     hidden : sequence of int, default=(20,)
         Rectified units of each hidden layer. The paper takes 1.5 times the number of focal sets.
     body : torch.nn.Module or None, default=None
@@ -58,6 +60,9 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     metric : str or callable, default="euclidean"
         As for EVCLUS, without lists of pairs. With "precomputed" the inputs of the network are
         `n_components` principal components of the rows of dissimilarities.
+    scale : {"standard", "robust"} or None, default=None
+        Take its centre from each column of X and divide it by its spread: mean and standard
+        deviation, or median and interquartile range. New objects are brought to the same scale.
     n_components : int, default=5
         With metric="precomputed" only.
     d0 : float, "auto" or str such as "q0.9", default="auto"
@@ -118,6 +123,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         Epochs between checkpoints, and between restore points on a cluster.
     callbacks : sequence of callables, default=()
         As for EVCLUS; a sweep is an iteration or an epoch.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -131,6 +138,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         each epoch, but for the last value, which is `objective_`.
     n_iter_ : int
     converged_ : bool
+    n_clusters_ : int
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
         As in EVCLUS.
@@ -150,12 +158,13 @@ class NNEVCLUS(RowMasses, CredalClusterer):
 
     _mass_type = np.float32
 
-    n_clusters: int = 4
+    n_clusters: int | Literal["auto"] = 4
     _: KW_ONLY
     hidden: Sequence[int] = (20,)
     body: Any = None
     focal_sets: str | FocalSets = "simple"
     metric: str | Callable = "euclidean"
+    scale: str | None = None
     n_components: int = 5
     d0: float | str = "auto"
     n_dissimilarities: int | None = None
@@ -181,6 +190,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     checkpoint: str | Path | None = None
     checkpoint_every: int = 5
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     # ------------------------------------------------------------------ fit
     def fit(
@@ -246,7 +256,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
             raw=self.body is not None, seed=seed, device=device,
         )  # fmt: skip
         x, fx = self._prepare(X, device)
-        c, threads, known = int(self.n_clusters), thread_count(self.n_jobs), given.labels
+        c, threads, known = given.n_clusters, thread_count(self.n_jobs), given.labels
         self.d0_, self.d0_curve_ = find_d0(
             given.source, self.d0, c, k=TRIAL_PAIRS, seed=seed, rows=NumbaRows(threads)
         )

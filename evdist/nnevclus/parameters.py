@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
 
@@ -11,10 +11,11 @@ from evdist.estimators.parameters import Parameters, Seed
 class NNEVCLUSParameters(Parameters):
     fit_takes: ClassVar = frozenset({"must_link", "client"})
 
-    n_clusters: int = 4
+    n_clusters: int | Literal["auto"] = 4
     hidden: Sequence[int] = (20,)
     focal_sets: str = "simple"
     metric: str = "euclidean"
+    scale: str | None = None
     n_components: int = 5
     d0: float | str = "auto"
     n_dissimilarities: int | None = None

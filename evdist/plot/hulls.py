@@ -46,7 +46,8 @@ def approximations(
     X: ArrayLike,
     *,
     y: ArrayLike | None = None,
-    rule: Literal["mass", "dominance"] = "mass",
+    rule: Literal["mass", "dominance", "decision"] = "mass",
+    level: float | None = None,
     max_points: int = 20_000,
     ax: Axes | None = None,
 ) -> Axes:
@@ -65,8 +66,12 @@ def approximations(
     y : (n,) array, optional
         Known classes. Points then take the colour of their class and the marker of their cluster,
         and hulls are grey, as in the paper.
-    rule : {"mass", "dominance"}
-        How the approximations are formed, see :meth:`CredalPartition.lower`.
+    rule : {"mass", "dominance", "decision"}
+        How the approximations are formed, see :meth:`CredalPartition.lower`. "decision" draws what
+        :meth:`CredalPartition.decide` says: the hulls of the sure members of each cluster, and of
+        all objects for which it stays open.
+    level : float, optional
+        That of the decision.
     max_points : int
         How many points are drawn at most, corners of hulls apart.
     ax : matplotlib Axes, optional
@@ -86,7 +91,7 @@ def approximations(
     ax = new_axes(ax, height=4.6)
     corners = []
     home = np.full(n, -1, dtype=np.int32)  # the cluster that an object surely belongs to
-    for k, (sure, between) in enumerate(_members(partition, best, rule)):
+    for k, (sure, between) in enumerate(_members(partition, best, rule, level)):
         home[sure] = k
         colour = cluster_colour(k) if classes is None else INK
         sure_hull = _hull_of(xy, sure)
@@ -105,17 +110,22 @@ def approximations(
     hue = None if classes is None else np.unique(classes, return_inverse=True)[1][shown]
     _points(ax, xy, labels, home >= 0, outlier, hue)
     _numbers(ax, xy, labels, home, outlier, partition.n_clusters)
-    ax.set(xlabel=names[0], ylabel=names[1], title="Lower and upper approximations")
+    decided = rule == "decision"
+    title = "Sure, between and outliers" if decided else "Lower and upper approximations"
+    ax.set(xlabel=names[0], ylabel=names[1], title=title)
     if shown.size < n:
         note = f"{shown.size:,} of {n:,} objects drawn; hulls of all"
         ax.annotate(note, (0.01, 0.01), xycoords="axes fraction", fontsize=7, color=INK, zorder=6)
-    _legend(ax, classes, has_outliers=bool(outlier.any()))
+    _legend(ax, classes, has_outliers=bool(outlier.any()), decided=decided)
     plain_frame(ax)
     return ax
 
 
 def _members(
-    partition: CredalPartition, best: Rows, rule: Literal["mass", "dominance"]
+    partition: CredalPartition,
+    best: Rows,
+    rule: Literal["mass", "dominance", "decision"],
+    level: float | None,
 ) -> Iterator[tuple[Rows, Rows]]:
     """Of each cluster, the rows that surely belong to it, and those that possibly do.
 
@@ -123,6 +133,9 @@ def _members(
     """
     if rule == "mass":  # A_i is a focal set: there are few
         sets, rows = partition.focal_sets.matrix, best
+    elif rule == "decision":
+        sets = np.asarray(partition.decide(level).open)
+        rows = np.arange(partition.n_objects)
     else:
         sets, rows = np.asarray(partition.upper(rule=rule)), np.arange(partition.n_objects)
     single = sets.sum(axis=1) == 1
@@ -305,7 +318,7 @@ def _numbers(
             )
 
 
-def _legend(ax: Axes, classes: NDArray[Any] | None, *, has_outliers: bool) -> None:
+def _legend(ax: Axes, classes: NDArray[Any] | None, *, has_outliers: bool, decided: bool) -> None:
     def dot(face: str, edge: str, marker: str, label: str) -> Line2D:
         return Line2D(
             [], [], ls="", marker=marker, mfc=face, mec=edge, markersize=6, mew=0.8, label=label
@@ -315,9 +328,11 @@ def _legend(ax: Axes, classes: NDArray[Any] | None, *, has_outliers: bool) -> No
     handles = [
         dot(blank, blank, "s", "sure member"),
         dot(tint(blank), blank, "s", "between clusters"),
-        Line2D([], [], color=blank, lw=1.3, label="lower approximation"),
-        Line2D([], [], color=blank, lw=1.3, ls="--", label="upper approximation"),
-    ]
+        Line2D([], [], color=blank, lw=1.3,
+               label="all sure members" if decided else "lower approximation"),
+        Line2D([], [], color=blank, lw=1.3, ls="--",
+               label="all for which it is open" if decided else "upper approximation"),
+    ]  # fmt: skip
     if has_outliers:
         handles.append(dot("none", INK, "o", "outlier"))
     if classes is not None:

@@ -18,7 +18,6 @@ from uuid import uuid4
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from evdist import __version__, plot
@@ -28,6 +27,9 @@ from evdist.report.facts import Facts, collect, duration, in_words, plain
 from evdist.report.objects import DRAWN, Describe, described, object_data
 
 __all__ = ["render_report", "write_report"]
+
+#: Uncertain objects that are explained.
+EXPLAINED = 3
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ def render_report(
             version=__version__,
             facts=facts,
             words=in_words(facts),
-            script=Markup(script),
+            explained=_explained(partition, facts, X),
+            script=script,
             policy=_policy(script),
             objects=object_data(
                 partition,
@@ -152,6 +155,12 @@ def render_report(
             total=duration(float(sum(timings.values()))) if timings else "",
         )
     )
+
+
+def _explained(partition: CredalPartition, facts: Facts, X: ArrayLike | None) -> list[str]:
+    """Why the most uncertain objects are where they are, in words."""
+    level = facts.summary.level
+    return [str(partition.explain(one.row, X, level=level)) for one in facts.uncertain[:EXPLAINED]]
 
 
 def _policy(script: str) -> str:
@@ -192,13 +201,17 @@ def _pictures(
     if X is not None:
         plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
         yield _picture(
-            plot.to_svg(plot.approximations(partition, X, max_points=DRAWN)),
+            plot.to_svg(
+                plot.approximations(
+                    partition, X, rule="decision", level=facts.summary.level, max_points=DRAWN
+                )
+            ),
             f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
-            "hulls of the lower and upper approximations of "
+            "hulls of the sure members, and of all objects that stay open, of "
             f"{facts.summary.n_clusters} clusters and "
             f"{facts.summary.n_outliers:,} outliers.",
-            "Solid lines enclose the objects that surely belong to a cluster, dashed lines those "
-            "that possibly do. Circles are outliers.",
+            "Solid lines enclose the objects that are surely in a cluster, dashed lines also those "
+            "for which it stays open. Circles are outliers.",
         )
     sizes = "; ".join(
         f"cluster {row.number}: {row.sure:,} to {row.possible:,}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -218,3 +220,15 @@ def test_one_cluster_is_allowed(X):
     model = fit(X, n_clusters=1)
     assert model.credal_partition_.mass.shape == (N, 2)
     assert set(model.labels_) == {0}
+
+
+@pytest.mark.parametrize(("n", "k"), [(60, 59), (401, 100)])
+def test_auto_keeps_all_pairs_where_they_are_few(n, k):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    given = {"d0": 2.0, "init": "random", "max_iter": 5, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = EVCLUS(2, n_dissimilarities="auto", **given).fit(X)
+        known = EVCLUS(2, n_dissimilarities=k, **given).fit(X)
+    np.testing.assert_array_equal(found.credal_partition_.mass, known.credal_partition_.mass)
+    assert found.predict_mass(X[:3]).shape == (3, 4)

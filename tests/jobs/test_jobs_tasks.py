@@ -65,6 +65,23 @@ class TestPredict:
         assert result.metrics["n_objects"] == 40
         assert len(masses(quick(config(folder)))) == 200, "the model's own partition stays"
 
+    @pytest.mark.parametrize("task", ["predict", "append"])
+    def test_new_objects_are_judged_at_the_level_of_the_model(self, folder, task):
+        # Of few and doubtful objects a level of their own would be another.
+        between = np.repeat(NEW[:1], 40, axis=0)
+        result = quick(ask(folder, task, data=new_file(folder, between)))
+        level = quick(config(folder)).metrics["level"]
+        assert result.metrics["level"] == level
+        found = result.partition.decide(level)
+        assert result.metrics["n_sure"] == int(np.asarray(found.sure).sum())
+
+    def test_objects_are_explained(self, folder):
+        result = quick(config(folder))
+        found = result.explain(3)
+        told = result.partition.explain(3, blobs(), level=result.metrics["level"])
+        assert str(found) == str(told)
+        assert len(found.neighbours) == 5
+
     def test_a_single_object_is_enough(self, folder):
         result = quick(ask(folder, "predict", data=new_file(folder, NEW[:1])))
         np.testing.assert_array_equal(masses(result), fitted().predict_mass(NEW[:1]))
@@ -194,7 +211,8 @@ class TestSelect:
     def test_fits_every_candidate_and_keeps_the_best(self, tmp_path):
         data_file(tmp_path)
         parameters = {k: v for k, v in PARAMETERS.items() if k not in ("n_clusters", "init")}
-        values = config(tmp_path, task="select", candidates=[2, 3, 4], parameters=parameters)
+        by = {"candidates": [2, 3, 4], "criterion": "nonspecificity"}
+        values = config(tmp_path, task="select", parameters=parameters, **by)
         with pytest.raises(KilledError, match="stopped"):
             quick(values, listen=[Stop("fit", 40)])
         result = quick(values)

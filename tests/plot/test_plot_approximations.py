@@ -51,6 +51,19 @@ def test_solid_lines_enclose_the_lower_and_dashed_lines_the_upper_approximation(
             assert tuple(line.get_xydata()[0]) == tuple(line.get_xydata()[-1])
 
 
+def test_decisions_are_drawn_in_their_words(partition, X):
+    ax = plot.approximations(partition, X, rule="decision", level=0.8)
+    found = partition.decide(0.8)
+    drawn = [artist(ax, f"sure-{k}") for k in (1, 2, 3)]
+    assert sum(len(points.get_offsets()) for points in drawn if points) == found.sure.sum()
+    drawn = [artist(ax, f"between-{k}") for k in (1, 2, 3)]
+    assert sum(len(points.get_offsets()) for points in drawn if points) == found.between.sum()
+    assert len(artist(ax, "outliers").get_offsets()) == found.outlier.sum()
+    words = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert {"sure member", "between clusters", "outlier", "all sure members"} <= words
+    assert ax.get_title() == "Sure, between and outliers"
+
+
 def test_every_object_is_drawn_once_and_outliers_are_circles(partition, X):
     ax = plot.approximations(partition, X)
     outliers = artist(ax, "outliers")

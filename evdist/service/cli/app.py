@@ -43,7 +43,7 @@ def _root(
 COMMANDS = (
     *(jobs.cluster, jobs.predict, jobs.append, jobs.select, jobs.combine),
     *(look.report, look.inspect, look.algorithms),
-    *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.fetch),
+    *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.delete, jobs.fetch),
     *(look.demo, look.doctor, plan.plan),
 )
 

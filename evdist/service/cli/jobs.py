@@ -64,7 +64,8 @@ Category = Annotated[
     typer.Option(metavar="A,B", help="With --encode: columns whose numbers are names."),
 ]
 Clusters = Annotated[
-    int | None, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")
+    str | None,
+    typer.Option("--clusters", "-c", metavar="NUMBER", help="Number of clusters, or 'auto'."),
 ]
 Links = Annotated[
     str | None, typer.Option(help="Table with columns i, j, link ('must' or 'cannot').")
@@ -114,7 +115,7 @@ def cluster(
                 url=data, columns=listed(column), drop=listed(drop), id=id, label=label,
                 weight=weight, scale=scale, encode=encode or None, categories=listed(category),
             )  # fmt: skip
-        parameters = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
+        parameters = {**parsed(set_), **_given(n_clusters=_number(clusters), random_state=seed)}
         values |= _given(
             folder=out or None,
             algorithm=algorithm if algorithm != "evclus" or config is None else None,
@@ -159,8 +160,12 @@ def select(
     data: Data,
     out: Out,
     clusters: Annotated[
-        str, typer.Option("--clusters", "-c", metavar="LOW-HIGH", help="Numbers to try.")
-    ] = "2-10",
+        str | None, typer.Option("--clusters", "-c", metavar="LOW-HIGH", help="Numbers to try.")
+    ] = None,
+    criterion: Annotated[
+        str | None,
+        typer.Option(help="modes (default), nonspecificity, bic, silhouette or gap."),
+    ] = None,
     algorithm: Algorithm = "evclus",
     set_: Parameters = None,
     scale: Scale = None,
@@ -177,7 +182,7 @@ def select(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Find the number of clusters: fit each and keep the one of least nonspecificity."""
+    """Find the number of clusters, or that the data show no structure; fit with that many."""
     with errors(json):
         config = JobConfig.of(
             task="select",
@@ -192,7 +197,7 @@ def select(
                 encode=encode or None,
                 categories=listed(category),
             ),
-            candidates=_range(clusters),
+            **_given(candidates=clusters and _range(clusters), criterion=criterion),
             algorithm=algorithm,
             parameters={**parsed(set_), **_given(random_state=seed)},
             cluster=_cluster(workers, threads, scheduler),
@@ -202,10 +207,16 @@ def select(
         if json:
             show({**result.metrics, "selection": found, "folder": result.folder.url})
             return
-        names = ["n_clusters", found["criterion"], "objective"]
+        names = ["n_clusters", found["criterion"]]
+        if any("objective" in row for row in found["candidates"]):
+            names.append("objective")
         table(names, [[_short(row.get(name, "")) for name in names] for row in found["candidates"]])
-        say(f"best: {found['best']} clusters")
+        say(f"best: {found['verdict']}")
         _told(result, json)
+
+
+def _number(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isdigit() else text
 
 
 def _range(text: str) -> list[int]:
@@ -299,7 +310,7 @@ def submit(
 ) -> None:
     """Upload data and start a job in the background, or on a Prefect server."""
     with errors(json):
-        given = {**parsed(set_), **_given(n_clusters=clusters, random_state=seed)}
+        given = {**parsed(set_), **_given(n_clusters=_number(clusters), random_state=seed)}
         job = Client(storage, api_url, deployment=deployment).submit(
             data, algorithm, scale=scale, encode=encode, categories=listed(category) or (),
             columns=listed(column), drop=listed(drop) or (), id=id,
@@ -375,6 +386,20 @@ def cancel(
             show({"id": found.id, "status": str(state), "asked_to_stop": running})
             return
         say(f"{found.id}: asked to stop" if running else f"{found.id} is {state}: nothing to stop")
+
+
+def delete(
+    job: JobName,
+    storage: Storage = None,
+    api_url: ApiUrl = None,
+    json: Json = False,
+) -> None:
+    """Remove a job that is over, with all it has made; its uploaded data stay."""
+    with errors(json):
+        client = Client(storage, api_url)
+        name = client.job(job).id
+        freed = client.delete(job)
+        show({"id": name, "bytes": freed}) if json else say(f"{name}: removed, {freed:,} bytes")
 
 
 def fetch(

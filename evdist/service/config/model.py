@@ -176,6 +176,9 @@ class JobConfig(_Part):
     candidates: list[Annotated[int, Field(ge=1)]] | None = Field(
         default=None, description="select: numbers of clusters to try"
     )
+    criterion: Literal["modes", "nonspecificity", "bic", "silhouette", "gap"] | None = Field(
+        default=None, description="select: what decides; by default what `evdist.select` takes"
+    )
     inputs: list[Text] | None = Field(
         default=None, description="combine: folders or stores of masses"
     )
@@ -202,7 +205,7 @@ class JobConfig(_Part):
         for key in needs:
             if getattr(self, key) is None:
                 raise ValueError(f"Task {self.task!r} needs the key {key!r}.")
-        for key in ("data", "model", "start", "candidates", "inputs"):
+        for key in ("data", "model", "start", "candidates", "criterion", "inputs"):
             if getattr(self, key) is not None and key not in (*needs, *knows):
                 raise ValueError(
                     f"Task {self.task!r} has no use for the key {key!r}; leave it out."
@@ -235,7 +238,7 @@ class JobConfig(_Part):
             if "n_clusters" in fields and fields["n_clusters"].default is not None:
                 raise ValueError(
                     "parameters.n_clusters is missing: say how many clusters to look for, or let "
-                    "the task 'select' find out."
+                    "the task 'select' or n_clusters 'auto' find out."
                 )
         linked = self.links.must or self.links.cannot or self.links.url
         if linked and "must_link" not in chosen.fit_takes:
@@ -251,6 +254,8 @@ class JobConfig(_Part):
         metric = self.parameters.get("metric")
         if self.data.scale is not None and metric in ("precomputed", "pairs"):
             raise ValueError(f"data.scale is for attributes; with metric {metric!r} leave it out.")
+        if self.data.scale is not None and self.parameters.get("scale") is not None:
+            raise ValueError("Give data.scale or parameters.scale, not both: it is the same scale.")
 
     @property
     def fingerprint(self) -> str:
@@ -269,7 +274,7 @@ _TASKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cluster": (("data",), ("start",)),
     "predict": (("data", "model"), ()),
     "append": (("data", "model"), ()),
-    "select": (("data", "candidates"), ()),
+    "select": (("data",), ("candidates", "criterion")),
     "combine": (("inputs",), ()),
 }
 

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.data.dataset import Dataset
+from evdist.data.scale import dwarfing
 from evdist.kernels.threads import thread_count
 
 __all__ = ["Finding", "check_data", "check_values"]
 
-#: A column is said to dwarf the others when its spread is this many times the median spread.
-_DWARFS = 100.0
 #: Columns named in one sentence.
 _NAMED = 5
 
@@ -195,14 +194,10 @@ def _doubles(data: Dataset, marks: NDArray[np.uint64]) -> list[str]:
 
 
 def _lopsided(data: Dataset, spread: NDArray) -> list[str]:
-    alive = spread[spread > 0]
-    if len(alive) < 2:
-        return []
-    usual = float(np.median(alive))
-    large = np.flatnonzero(spread > _DWARFS * usual)
+    large, times = dwarfing(spread)
     if not len(large):
         return []
     return [
-        f"Column {_named(data, large)} varies {spread[large[0]] / usual:,.0f} times as much as the "
+        f"Column {_named(data, large)} varies {times:,.0f} times as much as the "
         "others and decides alone. Bring the columns to one scale with data.scale: standard."
     ]

@@ -16,12 +16,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from evdist.data.dataset import Dataset
+from evdist.data.readers import ArrayReader, RowReader, Transformed
+from evdist.data.scale import Scale
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition, Summary
 from evdist.registry import ALGORITHMS, Algorithm, load
 from evdist.service.config import JobConfig
 from evdist.service.jobs.folder import JobFolder, Stage
-from evdist.service.jobs.scale import Scale
+from evdist.service.jobs.models import model_level
 from evdist.service.jobs.watch import Watch, logger
 from evdist.stores.fingerprints import fingerprint
 
@@ -68,6 +70,12 @@ class Job:
         rows = self.data.rows()
         return rows if self.scale is None else self.scale(rows)
 
+    @property
+    def reader(self) -> RowReader:
+        """The same rows where they lie, for a fit that reads them in parts."""
+        rows = ArrayReader(self.data.X)
+        return rows if self.scale is None else Transformed(rows, self.scale)
+
     @cached_property
     def model(self) -> Any:
         """The fitted estimator, once it is there: that of this run, or loaded; None without one."""
@@ -80,8 +88,9 @@ class Job:
 
     @cached_property
     def summary(self) -> Summary:
-        """The answer in numbers."""
-        return self.partition.summary()
+        """The answer in numbers; new objects are judged at the level of their model."""
+        level = None if self.config.model is None else model_level(self.config.model)
+        return self.partition.summary(level=level)
 
     def tell(self, stage: str, done: int = 0, of: int = 0, unit: str = "row") -> None:
         self.watch(Progress(stage, done, of, unit=unit))

@@ -124,7 +124,8 @@ def validate(job: Job) -> dict[str, Any]:
     least = max(2, *(config.candidates or []), clusters if isinstance(clusters, int) else 2)
     encoding = job.folder.stages["load"].outputs.get("encoding")
     kind = None if encoding is not None else config.data.scale  # an encoding has the scale in it
-    scaled = kind is not None or encoding is not None or job.metric == "precomputed"
+    asked = kind is not None or config.parameters.get("scale") is not None
+    scaled = asked or encoding is not None or job.metric == "precomputed"
     found = check_data(
         data, least=least, scaled=scaled, tell=lambda n: job.tell("validate", n, data.n)
     )

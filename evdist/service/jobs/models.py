@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evdist.data.contents import Piece, Table
+from evdist.data.scale import Scale
 from evdist.partition import CredalPartition
 from evdist.registry import ALGORITHMS, load
 from evdist.service.jobs.folder import JobFolder
-from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
 from evdist.stores.paths import address, exists, join, read_bytes
-
-__all__ = ["TrainedOn", "load_model", "place", "read_alike", "trained_on"]
 
 
 class TrainedOn(NamedTuple):
@@ -89,3 +87,13 @@ def load_model(url: str) -> tuple[Any, Scale | None]:
         stages = JobFolder.open(url).stages
         scale = Scale.of_json(stages["validate"].outputs["scale"]) if "validate" in stages else None
     return known[name].cls.load(url), scale
+
+
+def model_level(url: str) -> float:
+    """The level at which a model's own objects were judged, so that new ones are judged alike.
+
+    That of its job, or, of a model saved by hand, what its partition gives.
+    """
+    content = read_bytes(join(address(url), "metrics.json"))
+    known = json.loads(content).get("level") if content is not None else None
+    return float(load_model(url)[0].credal_partition_.level() if known is None else known)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.data.scale import Scale
 from evdist.partition import CredalPartition, io
 from evdist.partition.ids import joined_ids
 from evdist.service.config import ConfigError
 from evdist.service.jobs.check import check_values
 from evdist.service.jobs.context import Job
 from evdist.service.jobs.models import load_model
-from evdist.service.jobs.scale import Scale
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import address, exists, join, remove
 

@@ -21,6 +21,7 @@ from evdist.engine.growing import grow
 from evdist.engine.progress import Progress
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
+from evdist.partition.explain import Explanation
 from evdist.registry import load
 from evdist.service.config import Cluster, JobConfig, read_config
 from evdist.service.jobs.context import Job, StageWork, enter_all
@@ -83,6 +84,15 @@ class JobResult:
     def model(self) -> Any:
         """The fitted estimator, for rows as it was given them: encoded and on their scale."""
         return load_model(self.folder.url)[0]
+
+    def explain(self, i: int) -> Explanation:
+        """Why object i is where it is: `CredalPartition.explain` at the level of the job.
+
+        Attributes are in the units of the data; distances to members are those of the scaled rows.
+        """
+        explain = load("evdist.service.jobs.explaining:explain")  # pandas takes a while
+        found: Explanation = explain(self.folder, self.partition, i, self.metrics.get("level"))
+        return found
 
     def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
         """Place new objects here and now, as the task predict does: X is read, encoded and scaled
