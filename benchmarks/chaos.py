@@ -359,8 +359,10 @@ def _held() -> int:
 
 
 def _booked(dask_scheduler: object = None) -> tuple[int, int]:
-    book = getattr(dask_scheduler, "evdist_book", None)
-    return (0, 0) if book is None else (len(book.inside), len(book.waiting))
+    from evdist.engine.admission import book_of  # that of the scheduler
+
+    book = book_of(dask_scheduler)
+    return len(book.inside), len(book.waiting)
 
 
 def _in_use() -> set[str]:

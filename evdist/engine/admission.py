@@ -21,7 +21,7 @@ from evdist.engine.progress import Progress, Report
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["USABLE", "admitted"]
+__all__ = ["USABLE", "admitted", "book_of"]
 
 logger = logging.getLogger("evdist.job")
 
@@ -85,7 +85,7 @@ class _Book:
                 del entries[token]
 
 
-def _book(scheduler: Any) -> _Book:
+def book_of(scheduler: Any) -> _Book:
     found = getattr(scheduler, "evdist_book", None)
     if found is None:
         found = scheduler.evdist_book = _Book()
@@ -96,7 +96,7 @@ def _book(scheduler: Any) -> _Book:
 
 def _enter(token: str, client: str, size: int, dask_scheduler: Any = None) -> str:
     """Let a job in, "" then; or a sentence that says what it waits for."""
-    book = _book(dask_scheduler)
+    book = book_of(dask_scheduler)
     if token in book.inside:
         return ""
     book.waiting.setdefault(token, (client, size))
@@ -123,6 +123,6 @@ def _wanting(scheduler: Any, book: _Book, size: int) -> str:
 
 
 def _leave(token: str, dask_scheduler: Any = None) -> None:
-    book = _book(dask_scheduler)
+    book = book_of(dask_scheduler)
     book.inside.pop(token, None)
     book.waiting.pop(token, None)

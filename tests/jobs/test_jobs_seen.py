@@ -51,7 +51,7 @@ class Scheduler:
     """What the metrics read of a scheduler."""
 
     def __init__(self) -> None:
-        self.status = "running"
+        self.status, self.clients = "running", {"client": None}
         self.events: dict[str, list[tuple[float, dict]]] = {JOBS: [], ENDS: []}
         self.evdist_book = _Book({"a": ("client", 5), "b": ("client", 7)}, {"c": ("client", 9)})
 
@@ -82,6 +82,8 @@ def test_metrics_of_living_and_ended_jobs():
     assert found["evdist_jobs running"] == 2
     assert found["evdist_jobs waiting"] == 1
     assert found["evdist_reserved_bytes"] == 12
+    scheduler.evdist_book.inside["gone"] = ("killed client", 100)
+    assert values(scheduler)["evdist_reserved_bytes"] == 12
     told.end("fit", True, 4.0, 2)
     told.end("fit", False, 1.0, 0)
     found = values(scheduler)

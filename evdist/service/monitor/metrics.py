@@ -12,6 +12,7 @@ from typing import Any
 import dask
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from evdist.engine.admission import book_of
 from evdist.service.monitor.events import ENDS, JOBS, read_ends, read_jobs
 
 __all__ = ["JobMetrics"]
@@ -57,9 +58,8 @@ class JobMetrics:
         yield seen
 
     def _admission(self) -> Iterator[Family]:
-        book = getattr(self._scheduler, "evdist_book", None)
-        inside = [] if book is None else list(book.inside.values())
-        waiting = 0 if book is None else len(book.waiting)
+        book = book_of(self._scheduler)  # without jobs whose client is gone
+        inside, waiting = list(book.inside.values()), len(book.waiting)
         jobs = GaugeMetricFamily("evdist_jobs", "Jobs on the cluster", labels=["state"])
         jobs.add_metric(["running"], len(inside))
         jobs.add_metric(["waiting"], waiting)
