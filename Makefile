@@ -13,7 +13,7 @@ JOBS ?= 2
 XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast coverage lint format bench clean
+.PHONY: help demo test test-fast coverage lint format docs bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,16 +35,20 @@ lint: $(VENV)/.installed-dev ## ruff (rules and format) and mypy, changing nothi
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(VENV)/.installed-dev ## write the stub of the public names, let ruff mend what it can
+format: $(VENV)/.installed-dev ## write the stub and the page of the public names, let ruff mend what it can
 	$(BIN)/python -c 'from evdist.registry import write_stub; write_stub()'
+	$(BIN)/python -c 'from evdist.registry import api_page; print(api_page(), end="")' > docs/api.md
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed-docs ## build the site of the documentation into site/; a warning is an error
+	$(BIN)/python docs/site.py
 
 bench: ## list the benchmarks and how each is run
 	@grep -l __main__ benchmarks/*.py | sed 's|^|  $(BIN)/python |'
 
 clean: ## remove the environment, the caches and what the demo wrote
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) demo build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	find evdist flows tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: an environment is made once, and installed into again only when what it is made from
@@ -61,5 +65,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing evdist, what it needs and the tools for testing into $(VENV)/ (a minute or two)"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev,nn,service,s3,k8s]'
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev,docs,nn,service,s3,k8s]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/.installed
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@

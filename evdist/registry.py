@@ -13,7 +13,30 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "load", "write_stub"]
+__all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "api_page", "load", "write_stub"]
+
+
+#: Package that an extra brings -> the extra.
+EXTRAS = {
+    "torch": "nn",
+    "prefect": "service",
+    "bokeh": "service",
+    "prometheus_client": "service",
+    "s3fs": "s3",
+    "dask_kubernetes": "k8s",
+}
+
+
+def missing(package: str) -> str:
+    """What to do where a package of an extra is not installed."""
+    extra = EXTRAS[package]
+    more = ""
+    if package == "torch":
+        more = (
+            " For the small build without CUDA first: pip install torch --index-url "
+            "https://download.pytorch.org/whl/cpu"
+        )
+    return f"This needs {package}, which is not installed: pip install 'evdist[{extra}]'.{more}"
 
 
 def load(place: str) -> Any:
@@ -23,7 +46,13 @@ def load(place: str) -> Any:
     that only some callers need; every other import stands at the top of its module.
     """
     module, _, name = place.partition(":")
-    found = import_module(module)
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise ImportError(missing(package), name=package) from error
     return getattr(found, name) if name else found
 
 
@@ -103,6 +132,25 @@ PUBLIC: dict[str, str] = {
     "run": "evdist.service.jobs",
     "select": "evdist.selection",
 }
+
+
+def api_page() -> str:
+    """docs/api.md: every public name, where it comes from, and the first sentence about it."""
+    lines = [
+        "# API\n",
+        "Every public name, in a sentence; `help(evdist.NAME)` says all, as does the site that "
+        "`make docs` builds. Written by `make format`.\n",
+    ]
+    for name, home in sorted(PUBLIC.items(), key=lambda pair: pair[0].lower()):
+        module = home == f"evdist.{name}"
+        about = (load(home if module else f"{home}:{name}").__doc__ or "").strip()
+        place = home if module else f"{home}.{name}"
+        sentence = " ".join(about.split("\n\n")[0].split())
+        lines.append(f"## {name}\n\n`{place}`: {sentence}\n")
+        if module:
+            members = getattr(load(home), "__all__", [])
+            lines.append(f"Holds {', '.join(f'`{one}`' for one in sorted(members))}.\n")
+    return "\n".join(lines)
 
 
 def write_stub() -> None:

@@ -22,15 +22,19 @@ __all__ = ["enter_stages", "reachable", "stage", "whole"]
 def reachable(config: JobConfig) -> JobConfig:
     """The configuration with the Dask cluster of this deployment, unless it names its own.
 
-    EVDIST_SCHEDULER is the scheduler's address; EVDIST_TLS_CA, EVDIST_TLS_CERT and EVDIST_TLS_KEY
-    are files.
+    EVDIST_SCHEDULER is the scheduler's address; EVDIST_WORKERS how many workers to ask for where
+    the cluster grows by itself; EVDIST_TLS_CA, EVDIST_TLS_CERT and EVDIST_TLS_KEY are files.
     """
     address = os.environ.get("EVDIST_SCHEDULER")
     if not address or config.cluster.kind != "threads":
         return config
     names = ("CA", "CERT", "KEY")
     tls = {f"tls_{name.lower()}": os.environ.get(f"EVDIST_TLS_{name}") for name in names}
-    cluster = Cluster(kind="scheduler", address=address, threads=config.cluster.threads, **tls)
+    workers = os.environ.get("EVDIST_WORKERS")
+    cluster = Cluster(
+        kind="scheduler", address=address, threads=config.cluster.threads,
+        n_workers=int(workers) if workers else None, **tls,
+    )  # fmt: skip
     return config.model_copy(update={"cluster": cluster})
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import doctest
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from evdist.registry import PUBLIC, api_page
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -15,7 +19,11 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES)
+#: Run together with the commands between its examples, by tests/doors/test_doors_ten_minutes.py.
+WITH_COMMANDS = "docs/first_ten_minutes.md"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != WITH_COMMANDS])
 def test_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ``pycon`` blocks of a page, in order, as one session."""
     blocks = re.findall(r"^```pycon\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
@@ -65,3 +73,21 @@ def test_every_page_is_linked_from_the_index_or_from_readme() -> None:
     pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")]
     missing = {page for page in pages if page.resolve() not in linked} - {ROOT / "docs/index.md"}
     assert sorted(page.relative_to(ROOT).as_posix() for page in missing) == []
+
+
+def test_every_public_name_has_an_entry_in_the_api() -> None:
+    """Written by `make format`, from the docstrings."""
+    assert (ROOT / "docs/api.md").read_text(encoding="utf-8") == api_page()
+    assert all(f"\n## {name}\n" in api_page() for name in PUBLIC)
+
+
+@pytest.mark.process
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocstrings", reason="needs the extra docs, as `make docs` installs it")
+    done = subprocess.run(
+        [sys.executable, "docs/site.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (ROOT / "site/docs/api/index.html").read_text(encoding="utf-8")
+    missing = [name for name in PUBLIC if f'href="#{name.lower()}"' not in page]
+    assert missing == []

@@ -116,6 +116,8 @@ class Bootclus(RowMasses, CredalClusterer):
         Sweeps between checkpoints, rounded up to a multiple of 4.
     callbacks : sequence of callables, default=()
         Each is called with a `Progress` after every batch of replicates and every sweep.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -168,6 +170,7 @@ class Bootclus(RowMasses, CredalClusterer):
     checkpoint: str | Path | None = None
     checkpoint_every: int = 5
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     # ------------------------------------------------------------------ fitting
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:

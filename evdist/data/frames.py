@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -140,6 +141,45 @@ def _parquet_pieces(name: str, columns: Sequence[str] | None = None) -> Iterator
             batch_size=rows, batch_readahead=1, fragment_readahead=1, columns=columns
         ):
             yield pa.Table.from_batches([batch]).to_pandas()
+
+
+@dataclass(frozen=True)
+class ParquetReader:
+    """Any rows of Parquet files, one or a folder of them in the order of their names."""
+
+    name: str
+    columns: tuple[str, ...]
+    dtype: np.dtype[Any]
+    #: Number of the first row of every row group, and of rows: (groups + 1,).
+    first: NDArray[np.int64]
+    step: int = 1
+
+    @classmethod
+    def of(cls, name: str) -> ParquetReader:
+        with readable(name):
+            table = _parquet(name)
+            narrow = all(kind in (pa.float32(), pa.float16()) for kind in table.schema.types)
+            sizes = [group.num_rows for f in table.get_fragments() for group in f.row_groups]
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        dtype = np.dtype(np.float32 if narrow else np.float64)
+        return cls(name, tuple(table.schema.names), dtype, first)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.first[-1]), len(self.columns)
+
+    def read(self, lo: int, hi: int) -> NDArray[Any]:
+        """Rows lo..hi-1; of the row groups that they lie in, no others are read."""
+        a = int(np.searchsorted(self.first, lo, side="right")) - 1
+        b = int(np.searchsorted(self.first, hi, side="left"))
+        groups = [g for f in _parquet(self.name).get_fragments() for g in f.split_by_row_group()]
+        found = []
+        for number in range(a, b):
+            start = int(self.first[number])
+            frame = groups[number].to_table(columns=list(self.columns)).to_pandas()
+            part = frame.iloc[max(lo - start, 0) : hi - start]
+            found.append(numbers(part, self.name, max(lo, start)).astype(self.dtype, copy=False))
+        return np.concatenate(found) if found else np.empty((0, self.shape[1]), self.dtype)
 
 
 # ---------------------------------------------------------------------- what is in the columns

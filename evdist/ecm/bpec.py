@@ -76,6 +76,8 @@ class BPEC(PrototypeClusterer):
         Threads; None is all cores. The result does not depend on it.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -122,6 +124,7 @@ class BPEC(PrototypeClusterer):
     max_iter: int = 200
     n_jobs: int | None = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the centres and cluster the objects.

@@ -107,6 +107,8 @@ class CCM(MeansClusterer):
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -148,6 +150,7 @@ class CCM(MeansClusterer):
     n_jobs: int | None = None
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> CredalModel:
         gamma = non_negative("gamma", self.gamma)

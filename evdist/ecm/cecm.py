@@ -83,6 +83,7 @@ class CECM(PrototypeClusterer):
     n_jobs: int | None = None
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(
         self,

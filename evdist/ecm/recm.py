@@ -97,6 +97,7 @@ class RECM(RowMasses, CredalClusterer):
     max_iter: int = 200
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the objects.

@@ -44,6 +44,8 @@ class EKNNClassifier(EvidentialClassifier):
         Threads of the neighbour search.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class EKNNClassifier(EvidentialClassifier):
     max_iter: int = 200
     n_jobs: int | None = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from objects with known classes.

@@ -77,6 +77,8 @@ class EKNNclus(RowMasses, CredalClusterer):
         Draws the orders, and the labels when `init` is a number.
     callbacks : sequence of callables, default=()
         Each is called after every visit of all objects with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -116,6 +118,7 @@ class EKNNclus(RowMasses, CredalClusterer):
     n_jobs: int | None = None
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the objects.

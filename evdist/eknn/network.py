@@ -51,6 +51,8 @@ class EvidentialNN(EvidentialClassifier):
         Draws the starts and the folds.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class EvidentialNN(EvidentialClassifier):
     max_iter: int = 500
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from objects with known classes.

@@ -37,19 +37,75 @@ from evdist.engine.workers import library, until_done, wait_for_workers
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["ClusterExecutor"]
+__all__ = ["PATIENCE", "ClusterExecutor", "PinnedTasks"]
 
 T = TypeVar("T")
 
 #: Patches of at most this many workers are dependencies of one task; more are joined first.
 _FAN_IN = 16
 #: Seconds in which a lost worker may come back before the others get its pieces.
-_PATIENCE = 5.0
+PATIENCE = 5.0
 #: Seconds in which workers must have freed their memory when a fit is over.
 _FORGET = 5.0
 
 
-class ClusterExecutor:
+class PinnedTasks:
+    """Tasks that must run on their own worker, once, and what to do when it is lost."""
+
+    _client: Client
+    _job: str
+    #: What each worker owns.
+    _owners: dict[str, list[int]]
+    #: The states on the workers live as long as these do, and these no longer than the client.
+    _shares: list[Future[Any]]
+
+    def _workers(self) -> dict[str, int]:
+        return dict(sorted(wait_for_workers(self._client).items()))
+
+    def _submit(self, task: Any, *args: Any, worker: str, actor: bool = False) -> Future[Any]:
+        return self._client.submit(
+            task, *args, workers=[worker], allow_other_workers=False, pure=False, actor=actor,
+            key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
+        )  # fmt: skip
+
+    def _results(self, jobs: list[Future[Any]]) -> list[Any] | None:
+        """What all jobs return; None when a worker was lost or its state was out of step."""
+        return self._finished(self._client.gather(jobs, asynchronous=True), jobs)
+
+    def _waited_for(self, jobs: list[Future[Any]]) -> Any:
+        """The jobs, once all are done; None when a worker was lost."""
+        return self._finished(library().client._wait(jobs), jobs)
+
+    def _finished(self, work: Any, jobs: Sequence[Future[Any]] = ()) -> Any:
+        """The result of a coroutine of the client; None when a worker was lost meanwhile."""
+        dask = library()
+        # Tasks are pinned, and those of a lost worker, or what only it had, would not come. Nor is
+        # the waiting cut off and begun again: what is fetched may be large.
+        lost = partial(self._client.cancel, list(jobs), force=True)  # which ends the fetching
+        try:
+            return finished(self._client, work, self._owners, lost)
+        except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
+            return None
+
+    def _share(self, token: str) -> bool:
+        """Have the workers keep states of this name; False when one was lost."""
+        self._shares = [
+            self._submit(tasks.Share, token, worker=w, actor=True) for w in self._owners
+        ]
+        return self._waited_for(self._shares) is not None
+
+    def _forget(self) -> None:
+        """Free the workers' memory."""
+        self._shares = []
+        # At once where the workers answer; they forget by themselves what no client holds.
+        with suppress(OSError, TimeoutError, RuntimeError):
+            self._client.sync(
+                self._client._run, tasks.forget, self._job, on_error="ignore",
+                callback_timeout=_FORGET,
+            )  # fmt: skip
+
+
+class ClusterExecutor(PinnedTasks):
     """Runs the sweeps of one problem on the workers of `client`; same interface as LocalExecutor.
 
     Parameters
@@ -102,11 +158,7 @@ class ClusterExecutor:
         numbers = self._numbers(problem)
         if numbers is None:
             return None
-        # The states on the workers live as long as these do, and these no longer than the client.
-        self._shares = [
-            self._submit(tasks.Share, self._token, worker=w, actor=True) for w in self._owners
-        ]
-        if self._waited_for(self._shares) is None:
+        if not self._share(self._token):
             return None
         jobs = [
             self._submit(tasks.install, self._token, self._job, problem, mass, own, numbers[w],
@@ -131,34 +183,6 @@ class ClusterExecutor:
             seen[group] += 1
         return numbers
 
-    def _workers(self) -> dict[str, int]:
-        return dict(sorted(wait_for_workers(self._client).items()))
-
-    def _submit(self, task: Any, *args: Any, worker: str, actor: bool = False) -> Future[Any]:
-        return self._client.submit(
-            task, *args, workers=[worker], allow_other_workers=False, pure=False, actor=actor,
-            key=f"evdist-{task.__name__}-{uuid.uuid4().hex[:12]}",
-        )  # fmt: skip
-
-    def _results(self, jobs: list[Future[Any]]) -> list[Any] | None:
-        """What all jobs return; None when a worker was lost or its state was out of step."""
-        return self._finished(self._client.gather(jobs, asynchronous=True), jobs)
-
-    def _waited_for(self, jobs: list[Future[Any]]) -> Any:
-        """The jobs, once all are done; None when a worker was lost."""
-        return self._finished(library().client._wait(jobs), jobs)
-
-    def _finished(self, work: Any, jobs: Sequence[Future[Any]] = ()) -> Any:
-        """The result of a coroutine of the client; None when a worker was lost meanwhile."""
-        dask = library()
-        # Tasks are pinned, and those of a lost worker, or what only it had, would not come. Nor is
-        # the waiting cut off and begun again: what is fetched may be large.
-        lost = partial(self._client.cancel, list(jobs), force=True)  # which ends the fetching
-        try:
-            return finished(self._client, work, self._owners, lost)
-        except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
-            return None
-
     def _recovering(self, attempt: Callable[[], T | None]) -> T:
         """Call `attempt` until it succeeds, going back to the restore point in between."""
         return until_done(attempt, "Workers are lost faster than sweeps are done.", self._restore)
@@ -169,7 +193,7 @@ class ClusterExecutor:
 
         def attempt() -> bool | None:
             with suppress(TimeoutError):
-                wait_for_workers(self._client, len(self._owners), _PATIENCE)
+                wait_for_workers(self._client, len(self._owners), PATIENCE)
             self._install()
             self._since = []
             return all(self._sweep_once(skip) is not None for skip in again) or None
@@ -273,13 +297,8 @@ class ClusterExecutor:
 
     def close(self) -> None:
         """Free the workers' memory."""
-        self._patches, self._last, self._ahead, self._shares = [], {}, [], []
-        # At once where the workers answer; they forget by themselves what no client holds.
-        with suppress(OSError, TimeoutError, RuntimeError):
-            self._client.sync(
-                self._client._run, tasks.forget, self._job, on_error="ignore",
-                callback_timeout=_FORGET,
-            )  # fmt: skip
+        self._patches, self._last, self._ahead = [], {}, []
+        self._forget()
 
 
 def _pieces_of_workers(problem: SharedProblem, threads: Sequence[int]) -> list[list[int]]:

@@ -122,7 +122,7 @@ class WorkerState:
 
 
 #: Fits of this worker process, by token. An out-dated one is dropped when the next is installed.
-STATES: dict[str, WorkerState] = {}
+STATES: dict[str, Any] = {}
 #: Tokens whose client is there.
 _KEPT: set[str] = set()
 
@@ -161,11 +161,16 @@ def install(
     # A task that runs on a worker finds the library loaded.
     worker = sys.modules["distributed"].get_worker()
     rows = problem.state(mass, pieces, worker.state.nthreads, number)
-    STATES[token] = WorkerState(worker.address, rows, len(problem.plan.steps))
+    hold(token, WorkerState(worker.address, rows, len(problem.plan.steps)))
+    return len(pieces)
+
+
+def hold(token: str, state: Any) -> None:
+    """Keep a state as long as its `Share` is there."""
+    STATES[token] = state
     if token not in _KEPT:  # its client went away meanwhile
         del STATES[token]
         raise OutOfStepError("no client asks for this state any more")
-    return len(pieces)
 
 
 def step(

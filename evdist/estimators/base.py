@@ -57,9 +57,7 @@ class CredalEstimator(SavedModel, SweepCallbacks):
             return validate_data(self, X, dtype=None, ensure_all_finite=False, **check)
         if sp.issparse(X) and self._takes_sparse:
             if getattr(self, "scale", None) is not None:
-                raise ValueError(
-                    "scale is for dense attributes: pass X.toarray() or leave it out."
-                )
+                raise ValueError("scale is for dense attributes: pass X.toarray() or leave it out.")
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)

@@ -25,22 +25,27 @@ except ImportError:  # pragma: no cover
 class SweepCallbacks(CallbackSupportMixin):
     """Tells `self.callbacks` and scikit-learn's callbacks about every sweep.
 
-    Those of `self.callbacks` that have a method `close` are closed when the fit is over.
+    Those of `self.callbacks` that have a method `close` are closed when the fit is over; with
+    `verbose`, a progress bar listens too.
     """
 
     callbacks: Any
+    verbose: bool
+    _bar: Any = None
     max_iter: int
     #: The slowest function to compile, as "module:name", and the seconds that all take together.
     _compiles: tuple[str, int] | None = None
 
     @contextmanager
     def _reporting(self) -> Iterator[Callable[[Progress], None]]:
+        self._bar = load("evdist.progress:ProgressBar")() if getattr(self, "verbose", 0) else None
         try:
             with self._reporting_to_all() as report:
                 self._tell_of_compiling()
                 yield report
         finally:
-            for listen in self.callbacks:
+            listeners, self._bar = self._listeners(), None
+            for listen in listeners:
                 if hasattr(listen, "close"):
                     listen.close()
 
@@ -73,7 +78,7 @@ class SweepCallbacks(CallbackSupportMixin):
             return
         said = f"compiling once, about {seconds} s"
         self._tell(Progress(said, 0, 0))
-        if not self.callbacks:  # no bar and no log of its own
+        if not self._listeners():  # no bar and no log of its own
             logging.getLogger("evdist").warning("evdist: %s; the next fit starts at once", said)
 
     def _check_callbacks(self) -> None:
@@ -83,6 +88,9 @@ class SweepCallbacks(CallbackSupportMixin):
                 f"callbacks must be a list of functions of one Progress, got {self.callbacks!r}."
             )
 
+    def _listeners(self) -> list[Callable[[Progress], None]]:
+        return [*self.callbacks, *([] if self._bar is None else [self._bar])]
+
     def _tell(self, news: Progress) -> None:
-        for listen in self.callbacks:
+        for listen in self._listeners():
             listen(news)

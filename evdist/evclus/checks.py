@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.data.sources import PairList, Source
+from evdist.data.sources import PairList
 from evdist.estimators.checks import (
     at_most_objects,
     checked_d0,
@@ -19,6 +19,7 @@ from evdist.estimators.checks import (
 )
 from evdist.evclus.irqp import Stop
 from evdist.evclus.solver import Settings, first_focal_sets, widen
+from evdist.kernels.sparse_rows import MOST_CLUSTERS
 from evdist.partition import CredalPartition
 
 __all__ = ["checked_settings"]
@@ -29,8 +30,9 @@ _INITS = ("auto", "landmarks", "random", "k-means++")
 ALL_PAIRS, USUAL = 400, 100
 
 
-def checked_settings(model: Any, data: Source | PairList, seed: int, c: int) -> Settings:
-    """What an EVCLUS `model` asks for, with this data and so many clusters."""
+def checked_settings(model: Any, data: Any, seed: int, c: int | None = None) -> Settings:
+    """What an EVCLUS `model` asks for, with this data (anything with `n`) and so many clusters."""
+    c = integer("n_clusters", model.n_clusters if c is None else c, 1)
     n = data.n
     k = partners(model.n_dissimilarities, n)
     for name in ("pair_neighbours", "n_init", "max_iter", "checkpoint_every"):
@@ -43,6 +45,11 @@ def checked_settings(model: Any, data: Source | PairList, seed: int, c: int) -> 
     model._check_callbacks()
     seeded_checkpoint(model, "pairs")
     at_most_objects(c, n)
+    if c > MOST_CLUSTERS:
+        raise ValueError(
+            f"n_clusters must be at most {MOST_CLUSTERS:,}, got {c:,}. Cluster the "
+            "objects into fewer, and the members of each again."
+        )
     family = focal_family(model.focal_sets, c, _FAMILIES)
     return Settings(
         n_clusters=c,
@@ -65,7 +72,7 @@ def partners(n_dissimilarities: Any, n: int) -> int:
     return min(integer("n_dissimilarities", n_dissimilarities, 1), n - 1)
 
 
-def _first_masses(init: Any, data: Source | PairList, sets: FocalSets) -> str | NDArray:
+def _first_masses(init: Any, data: Any, sets: FocalSets) -> str | NDArray:
     """`init`: the name of a way to start, or masses on the focal sets of the fit."""
     listed = isinstance(data, PairList)
     if isinstance(init, str):

@@ -29,6 +29,11 @@ from evdist.evclus.checks import USUAL, checked_settings
 from evdist.evclus.geodesic import load_map, mapped, save_map
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
+from evdist.evclus.partitions.estimator import (
+    fit_model_in_partitions,
+    in_partitions,
+    partition_site,
+)
 from evdist.evclus.sites import device_rows, has_device, rows_here, site_of
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
@@ -88,7 +93,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     d0 : float, "auto" or str such as "q0.9", default="auto"
         Dissimilarity from which on two objects are almost surely (0.95) in different clusters: a
         number, a quantile of the dissimilarities, or chosen on a sample ("auto"; for a list of
-        pairs that is "q0.9").
+        pairs that is "q0.9"; with many clusters from a preliminary partition).
     init : {"auto", "landmarks", "k-means++", "random"} or array or CredalPartition
         "landmarks" solves a sample of the objects from several starts and places the others
         against it; "k-means++" the same from seeded starts only; "random" starts from random
@@ -123,11 +128,21 @@ class EVCLUS(RowMasses, CredalClusterer):
     memory_limit : int, default=None
         Bytes that a fit may take on each GPU; None is what is free there. Where kept pairs do not
         fit, they are sent from the host's memory or computed again in every sweep, which a
-        callback is told; the result is the same.
+        callback is told; the result is the same. On a CPU, bytes that this process may take in
+        all: a fit that needs more is done in `partitions`.
+    partitions : {"auto", "always", "never"} or even int, default="auto"
+        Whether the objects are shuffled into partitions on disk, each of which is compared with a
+        few others, so that no process has all of them: for data larger than the memory and for Dask
+        arrays with a client. "auto" does so where the fit would not fit otherwise, and for Dask
+        collections of more than 2^18 rows with a client; a number says how many there are. Masses
+        then stay in a store (in `checkpoint`, if given), and Dask in is Dask out; see
+        docs/partitions.md.
     callbacks : sequence of callables, default=()
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
         is 0): `ProgressBar()`, `LogProgress()`, or any function.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -179,7 +194,9 @@ class EVCLUS(RowMasses, CredalClusterer):
     checkpoint_every: int = 5
     device: str = "cpu"
     memory_limit: int | None = None
+    partitions: str | int = "auto"
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(
         self,
@@ -211,6 +228,11 @@ class EVCLUS(RowMasses, CredalClusterer):
             device, on the GPUs of its workers.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        linked = must_link is not None or cannot_link is not None
+        weighted = sample_weight is not None
+        if in_partitions(self, X, client, linked=linked, weighted=weighted):
+            fit_model_in_partitions(self, X, seed, client)
+            return self
         X, data, c = self._source(X, seed, attributes)
         settings = checked_settings(self, data, seed, c)
         metric = self.metric if self._map is None else "chebyshev"
@@ -235,10 +257,16 @@ class EVCLUS(RowMasses, CredalClusterer):
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
         """Only draw the pairs that :meth:`fit` will compare, into the folder `checkpoint`.
 
+        Where the fit will be done in partitions, lay these out instead.
+
         The fit that follows finds them there. A list of pairs, a fit without a folder, and a GPU,
         which makes them faster than it could read them, need nothing of the kind.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if in_partitions(self, X, client):
+            if self.checkpoint is not None:
+                partition_site(self, client).lay_out(X)
+            return self
         _, data, c = self._source(X, seed)
         settings = checked_settings(self, data, seed, c)
         if has_device(self, client):

@@ -45,6 +45,8 @@ D0_FACTOR, D0_QUANTILE = 2.0, 0.95
 START = 0.75
 #: From so many clusters on, rows are lists of clusters: below, dense rows are faster.
 SPARSE_FROM = 25
+#: Fewer clusters than this are found by landmarks, whatever k is.
+MANY = 13
 #: Fewer uniform partners than this in the own cluster cannot tell what it is.
 OWN_PARTNERS = 8
 
@@ -63,7 +65,7 @@ class Groups:
 
 def near_share(k: int, c: int) -> float:
     """The share of near partners: none where uniform ones know the own cluster, else one half."""
-    return 0.5 if k < OWN_PARTNERS * c else 0.0
+    return 0.5 if c >= MANY and k < OWN_PARTNERS * c else 0.0
 
 
 def find_groups(source: Source, n_clusters: int, seed: int, n_threads: int = 1) -> Groups:

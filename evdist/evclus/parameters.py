@@ -28,3 +28,4 @@ class EVCLUSParameters(Parameters):
     random_state: Seed = 0
     device: str = "cpu"
     memory_limit: int | None = None
+    partitions: int | str = "auto"

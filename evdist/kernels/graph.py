@@ -179,7 +179,7 @@ class PairGraph:
         partner = np.empty((hi - lo, self.k), np.uint32)
         degree = np.empty(hi - lo, np.int64)
         offsets, shifts = np.array(self.offsets), np.array(self.shifts)
-        _fill_partners(
+        fill_partners(
             lo, self.size, self.bounds, offsets, shifts, self.near, *self.mixed, partner, degree
         )
         return partner, degree
@@ -238,7 +238,11 @@ def _draw_two_way(
 
 
 @njit(cache=True, nogil=True)
-def _fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner, degree):
+def fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner, degree):
+    """Fill partner positions (rows, k) and degrees of the rows from `lo` on.
+
+    `bounds` are those of blocks of at most s rows; the last place of some is empty.
+    """
     B = bounds.size - 1
     b = np.searchsorted(bounds, lo, side="right") - 1
     for row in range(partner.shape[0]):

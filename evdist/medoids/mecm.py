@@ -153,6 +153,8 @@ class MECM(MedoidClusterer):
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -192,6 +194,7 @@ class MECM(MedoidClusterer):
     max_iter: int = 200
     random_state: Any = None
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         positive("eta", self.eta)

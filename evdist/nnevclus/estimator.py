@@ -123,6 +123,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         Epochs between checkpoints, and between restore points on a cluster.
     callbacks : sequence of callables, default=()
         As for EVCLUS; a sweep is an iteration or an epoch.
+    verbose : bool, default=False
+        Show how far the fit is: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -188,6 +190,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     checkpoint: str | Path | None = None
     checkpoint_every: int = 5
     callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     # ------------------------------------------------------------------ fit
     def fit(

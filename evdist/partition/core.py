@@ -22,6 +22,7 @@ from evdist.partition import convert, io
 from evdist.partition.derived import DerivedViews
 from evdist.partition.ids import checked_ids, row_of
 from evdist.partition.rows import as_table, gather_rows, is_dask, select_rows
+from evdist.partition.sparse import SparseMasses
 from evdist.partition.validate import check_rows, check_shape
 from evdist.registry import load
 
@@ -157,10 +158,11 @@ class CredalPartition(DerivedViews):
         return gather_rows(_digest, self.mass) == gather_rows(_digest, other.mass)
 
     def __repr__(self) -> str:
-        kind = type(self.mass)
+        mass = self.mass
+        kind = "lists" if isinstance(mass, SparseMasses) else type(mass).__module__.split(".")[0]
         return (
             f"CredalPartition(n_objects={self.n_objects}, n_clusters={self.n_clusters}, "
-            f"f={len(self.focal_sets)}, mass={self.mass.dtype} {kind.__module__.split('.')[0]})"
+            f"f={len(self.focal_sets)}, mass={mass.dtype} {kind})"
         )
 
     def _repr_html_(self) -> str:

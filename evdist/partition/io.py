@@ -45,7 +45,7 @@ from evdist.stores.encoding import (
 from evdist.stores.growth import append_rows
 from evdist.stores.paths import Url, address, exists, join
 
-__all__ = ["append", "is_table", "new_place", "read", "write"]
+__all__ = ["append", "begin", "finish", "is_table", "new_place", "read", "write"]
 
 KIND = "masses"
 VERSION = 1
@@ -89,17 +89,8 @@ def write(url: Url, mass: Any, focal_sets: FocalSets, ids: NDArray[Any] | None =
             content = {"mass": np.asarray(table), "attributes": np.array(text), **_packed(names)}
             np.savez(file, **content)  # type: ignore[arg-type]
         return
-    row_bytes = _stored(mass).itemsize * len(focal_sets)
-    group = zarr.open_group(url, mode="w-", zarr_format=3)
-    group.attrs.update(_attributes(focal_sets, complete=False))
-    target = group.create_array(
-        "mass",
-        shape=mass.shape,
-        dtype=_stored(mass),
-        chunks=(chunk_rows(mass.shape[0], row_bytes), len(focal_sets)),
-        compressors=checked(COMPRESSOR),
-    )
-    write_rows(block, mass, target)
+    write_rows(block, mass, begin(url, mass.shape[0], focal_sets, _stored(mass)))
+    group = open_group(url, "credal partition", "r+")
     for name, values in names.items():
         kept = group.create_array(
             name,
@@ -109,7 +100,25 @@ def write(url: Url, mass: Any, focal_sets: FocalSets, ids: NDArray[Any] | None =
             compressors=checked(COMPRESSOR),
         )
         kept[:] = values
-    group.attrs["complete"] = True
+    finish(url)
+
+
+def begin(url: Url, n: int, focal_sets: FocalSets, dtype: np.dtype) -> zarr.Array[Any]:
+    """Make a zarr store that is yet to be filled, by one writer or several; its array."""
+    group = zarr.open_group(address(url), mode="w-", zarr_format=3)
+    group.attrs.update(_attributes(focal_sets, complete=False))
+    return group.create_array(
+        "mass",
+        shape=(n, len(focal_sets)),
+        dtype=dtype,
+        chunks=(chunk_rows(n, dtype.itemsize * len(focal_sets)), len(focal_sets)),
+        compressors=checked(COMPRESSOR),
+    )
+
+
+def finish(url: Url) -> None:
+    """Say that all rows of a store are there."""
+    open_group(address(url), "credal partition", "r+").attrs["complete"] = True
 
 
 def read(url: Url) -> tuple[Any, FocalSets, NDArray[Any] | None]:

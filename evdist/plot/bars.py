@@ -25,6 +25,9 @@ from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain
 __all__ = ["nonspecificity", "sizes"]
 
 UNION, EMPTY = "#0072B2", "#D55E00"
+#: More clusters than this are not read one by one: the largest get a bar, the rest one together.
+MOST_BARS = 25
+REST = "#777777"
 
 
 def sizes(
@@ -35,6 +38,8 @@ def sizes(
 ) -> Axes:
     """Sizes of clusters: sure members (full bar), possible members (pale end), outliers.
 
+    Of more than 25 clusters the 24 largest are shown, and the others together.
+
     Parameters
     ----------
     partition : CredalPartition of n objects, or its summary
@@ -43,10 +48,12 @@ def sizes(
         where one is given.
     """
     found = partition if isinstance(partition, Summary) else partition.summary(rule)
-    sure, possible, outliers = found.sizes.lower, found.sizes.upper, found.n_outliers
-    ax = _rows_of_bars(partition.n_clusters, ax)
-    at = np.arange(partition.n_clusters)
-    colours = [cluster_colour(int(k)) for k in at]
+    named = _named(found.sizes.labels)
+    sure, possible = (_with_rest(x, named) for x in (found.sizes.lower, found.sizes.upper))
+    outliers = found.n_outliers
+    ax = _rows_of_bars(named, partition.n_clusters, ax)
+    at = np.arange(len(sure))
+    colours = [cluster_colour(int(k)) for k in named] + [REST] * (len(sure) - len(named))
     ax.barh(at, sure, color=colours, height=0.7, gid="sure")
     ax.barh(
         at,
@@ -59,7 +66,7 @@ def sizes(
         height=0.7,
         gid="possible",
     )
-    ax.barh(partition.n_clusters, outliers, color=INK, height=0.7, gid="outliers")
+    ax.barh(len(sure), outliers, color=INK, height=0.7, gid="outliers")
     ends = [f"{s:,}" if s == p else f"{s:,} to {p:,}" for s, p in zip(sure, possible, strict=True)]
     _end_texts(ax, np.append(possible, outliers), [*ends, f"{outliers:,}"])
     grey = "#777777"
@@ -81,12 +88,14 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
     The two parts of a bar are the doubt between clusters (mass on unions) and the doubt whether
     the object is in any (mass on the empty set); the dotted line is the mean over all objects, N*.
     """
-    present, unions, empty = _by_cluster(partition)
+    every = _by_cluster(partition)
+    mean = float(every[1:].sum() / max(partition.n_objects, 1))
+    named = _named(every[0, :-1])
+    present, unions, empty = (np.append(_with_rest(x[:-1], named), x[-1]) for x in every)
     members = np.maximum(present, 1)
     from_unions, from_empty = unions / members, empty / members
-    c = partition.n_clusters
-    ax = _rows_of_bars(c, ax)
-    at = np.arange(c + 1)
+    ax = _rows_of_bars(named, partition.n_clusters, ax)
+    at = np.arange(len(present))
     ax.barh(at, from_unions, color=UNION, height=0.7, label="between clusters", gid="unions")
     ax.barh(
         at,
@@ -100,7 +109,6 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
         label="in no cluster",
         gid="empty",
     )
-    mean = float((unions + empty).sum() / partition.n_objects)
     ax.axvline(mean, color=INK, ls=":", lw=1.4, label=f"all objects, N* = {mean:.3f}", gid="mean")
     ends = from_unions + from_empty
     texts = [f"{value:.3f}" for value in ends]
@@ -134,12 +142,29 @@ def _two_parts(m: NDArray[Any], first: int, focal: FocalSets) -> NDArray[np.floa
     return np.stack([unions, empty], axis=1) / max(whole, 1.0)
 
 
-def _rows_of_bars(n_clusters: int, ax: Axes | None) -> Axes:
-    ax = new_axes(ax, height=1.7 + 0.28 * (n_clusters + 1))
-    names = [f"cluster {k}" for k in range(n_clusters)]
-    ax.set_yticks(range(n_clusters + 1), [*names, "outliers"])
+def _named(sizes: NDArray[Any]) -> NDArray[np.intp]:
+    """The clusters that get a bar of their own: all of them, or the largest where they are many."""
+    if len(sizes) <= MOST_BARS:
+        return np.arange(len(sizes))
+    return np.argsort(-np.asarray(sizes), kind="stable")[: MOST_BARS - 1]
+
+
+def _with_rest(values: NDArray[Any], named: NDArray[np.intp]) -> NDArray[Any]:
+    """The values of the named clusters and, where there are others, their sum."""
+    if len(named) == len(values):
+        return np.asarray(values)
+    return np.append(values[named], values.sum() - values[named].sum())
+
+
+def _rows_of_bars(named: NDArray[np.intp], n_clusters: int, ax: Axes | None) -> Axes:
+    names = [f"cluster {k}" for k in named]
+    if len(named) < n_clusters:
+        names.append(f"{n_clusters - len(named):,} smaller ones")
+    names.append("outliers")
+    ax = new_axes(ax, height=1.7 + 0.28 * len(names))
+    ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(n_clusters + 0.6, -0.6)  # the first cluster on top
+    ax.set_ylim(len(names) - 0.4, -0.6)  # the first cluster on top
     plain_frame(ax, grid="x")
     ax.spines["left"].set_visible(False)
     return ax

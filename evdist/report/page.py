@@ -18,7 +18,6 @@ from uuid import uuid4
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from evdist import __version__, plot
@@ -140,7 +139,7 @@ def render_report(
             facts=facts,
             words=in_words(facts),
             explained=_explained(partition, facts, X),
-            script=Markup(script),
+            script=script,
             policy=_policy(script),
             objects=object_data(
                 partition,

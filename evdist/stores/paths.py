@@ -14,6 +14,7 @@ import fsspec
 from filelock import FileLock, Timeout
 from fsspec.implementations.local import LocalFileSystem
 
+from evdist.registry import missing
 from evdist.stores.transient import is_transient, steady
 
 Url = str | os.PathLike[str]
@@ -176,7 +177,12 @@ def _flush(path: Url) -> None:
 
 
 def _open(url: Url) -> tuple[fsspec.AbstractFileSystem, str]:
-    filesystem, path = fsspec.core.url_to_fs(os.fspath(url))
+    try:
+        filesystem, path = fsspec.core.url_to_fs(os.fspath(url))
+    except ImportError as error:
+        if "s3fs" not in str(error):
+            raise
+        raise ImportError(missing("s3fs"), name="s3fs") from error
     _make_patient(filesystem)
     # Others write to the same place: a listing that was kept may be out of date.
     filesystem.invalidate_cache()

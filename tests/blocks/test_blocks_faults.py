@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import dask
 import numpy as np
 import pytest
 from blocks.blocks_cases import make_problem
@@ -24,6 +25,7 @@ from evdist.engine import admission, deadline
 from evdist.engine.admission import admitted
 from evdist.engine.cluster import ClusterExecutor
 from evdist.engine.deadline import WorkerStalledError
+from evdist.engine.growing import PLACE, grow
 from evdist.engine.worker_state import STATES
 from evdist.engine.workers import wait_for_workers
 from evdist.evclus.rows.numba import NumbaRows
@@ -241,3 +243,18 @@ def test_a_job_that_is_alone_is_let_in(scheduler):
         admitted(client, 10 << 30),
     ):
         pass
+
+
+# ---------------------------------------------------------------------- clusters that grow
+def test_an_adaptive_cluster_grows_before_the_fit():
+    """Tasks of a fit are pinned to the workers there are: by itself it would never grow."""
+    with (
+        dask.config.set({f"distributed.scheduler.default-task-durations.{PLACE}": "60s"}),
+        LocalCluster(
+            n_workers=1, processes=False, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        cluster.adapt(minimum=1, maximum=3, interval="100ms", wait_count=100)
+        assert grow(client, 3, 60) == 3
+        assert grow(client, 5, 1) == 3  # told, not waited for without end

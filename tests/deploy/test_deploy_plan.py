@@ -124,3 +124,16 @@ def test_as_many_jobs_are_let_in_as_planned(jobs: int) -> None:
     assert told == [""] * jobs
     values = yaml.safe_load(plan.values())
     assert values["prefect"]["worker"]["limit"] == jobs
+
+
+def test_in_partitions_nothing_but_the_workers_grows_with_the_objects():
+    small, large = (Plan.of(n, 64, 20, workers=100, partitions=True) for n in (10**8, 10**9))
+    assert large.run_need == small.run_need and large.scheduler_need == small.scheduler_need
+    share = [plan.worker_need - plan.worker_least for plan in (small, large)]
+    assert share[1] == pytest.approx(10 * share[0], rel=0.1)
+
+
+def test_in_partitions_more_workers_need_less_each():
+    few, many = (Plan.of(10**9, 64, 20, workers=w, partitions=True) for w in (50, 100))
+    assert many.worker_need < 0.6 * few.worker_need and many.moved <= few.moved
+    assert many.worker_need < 0.1 * Plan.of(10**9, 64, 20, workers=100).worker_need

@@ -180,3 +180,18 @@ class TestIds:
             data = {"url": str(place / "gap.csv"), "id": "customer"}
             run({"algorithm": "ecm", "parameters": PARAMETERS, "data": data,
                  "folder": str(place / "gap")})  # fmt: skip
+
+
+class TestInANotebook:
+    def test_a_job_and_a_client_show_where_they_stand(self, client, by_client):
+        shown = by_client._repr_html_()
+        assert "done" in shown and "60 objects in 3 clusters" in shown
+        assert by_client.id in client._repr_html_()
+
+
+def test_a_job_is_deleted_by_command(place, client):
+    job = client.submit(customers()[["age", "spent"]], "ecm", n_clusters=2, title="<b>")
+    job.wait(timeout=100, bar=False)
+    name = job.id
+    assert name in command("delete", name, "--storage", place / "storage")
+    assert name not in [one.id for one in client.jobs()]

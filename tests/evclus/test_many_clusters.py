@@ -144,7 +144,7 @@ def test_near_partners_are_of_the_own_group_and_the_next() -> None:
 
 
 def test_few_clusters_have_uniform_partners() -> None:
-    assert near_share(100, 4) == 0.0
+    assert near_share(100, 4) == near_share(20, 4) == near_share(200, 20) == 0.0
     assert near_share(100, 50) > 0.0
 
 

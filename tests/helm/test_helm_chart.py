@@ -36,7 +36,7 @@ pytestmark = pytest.mark.process
 #: The oldest Kubernetes that the chart is for, and the newest whose schemas are at hand.
 VERSIONS = ("1.29", kubernetes_validate.latest_version())
 CUSTOM = {"DaskCluster", "DaskWorkerGroup", "DaskAutoscaler", "Certificate", "Issuer",
-          "ServiceMonitor"}  # fmt: skip
+          "PrometheusRule", "ServiceMonitor"}  # fmt: skip
 Object = dict[str, Any]
 
 
@@ -92,6 +92,7 @@ SHAPES: dict[str, Object] = {
         "privateKey": {"algorithm": str, "size": int, "rotationPolicy": str},
         "issuerRef": {"name": str, "kind": str, "group": str},
     },
+    "PrometheusRule": {"groups": list},
     "ServiceMonitor": {
         "selector": {"matchLabels": dict, "matchExpressions": list},
         "endpoints": list,

@@ -82,7 +82,7 @@ def test_the_declared_parameters_are_those_of_the_constructor(name):
     found = {
         key: (parameter.default, plain(hints[key]))
         for key, parameter in inspect.signature(cls).parameters.items()
-        if key not in ("checkpoint", "checkpoint_every", "callbacks", "n_jobs")
+        if key not in ("checkpoint", "checkpoint_every", "callbacks", "verbose", "n_jobs")
     }
     if "random_state" in found:
         found["random_state"] = (0, {int})  # a job draws the same numbers in every run

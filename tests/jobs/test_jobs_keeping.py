@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 from jobs.jobs_cases import blobs
 from s3_bucket import s3_bucket
+from typer.testing import CliRunner
 
 from evdist import Client, JobConfig
+from evdist.service.cli.app import app
 from evdist.service.jobs import JobFolder, JobState
 from evdist.service.jobs.keeping import check_quota, collect, delete, folders, total
 from evdist.stores.encoding import StoreError
@@ -118,3 +121,23 @@ def test_the_client_removes_and_collects(tmp_path):
     old._manifest.created = time.time() - 3 * 24 * 3600
     old._write()
     assert client.collect(days=2).jobs == [old.id]
+
+
+def test_the_command_line_lists_removes_and_collects(tmp_path):
+    def told(*words: str) -> str:
+        result = CliRunner().invoke(app, ["jobs", *words, "--storage", str(tmp_path)])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    folder, other = ended(str(tmp_path), "a"), ended(str(tmp_path), "b")
+    assert folder.id in told("list")
+    assert "are free" in told("rm", "a")
+    assert json.loads(told("list", "--json"))["jobs"][0]["folder"] == other.url
+    other._manifest.created -= 3 * 24 * 3600
+    other._write()
+    assert "would be free" in told("gc", "--days", "2", "--dry-run")
+    assert f"job {other.id}" in told("gc", "--days", "2")
+    assert json.loads(told("list", "--json"))["jobs"] == []
+    refused = CliRunner().invoke(app, ["jobs", "rm", "b", "--storage", str(tmp_path)])
+    assert refused.exit_code == 3
+    assert "There is no job" in refused.output

@@ -11,8 +11,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,6 +151,8 @@ class Prefect:
     api_url: str
     env: dict[str, str]
     folder: Path
+    #: Kills the server and starts it again.
+    restart: Callable[[], None] = lambda: None
 
     def prefect(self, *arguments: str) -> str:
         """Run a prefect command against this server."""
@@ -199,9 +201,21 @@ def prefect_server(folder: Path, database: str | None = None):
         str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(port),
         "--no-ui",
     ]  # fmt: skip
-    with process(command, folder / "prefect-server.log", env) as server:
-        wait_for("Prefect's server", lambda: answers(f"{api}/health"), process=server)
-        found = Prefect(api, env, folder)
+    with ExitStack() as stack:
+        servers: list[subprocess.Popen] = []
+
+        def start() -> None:
+            log = folder / "prefect-server.log"
+            servers.append(stack.enter_context(process(command, log, env)))
+            wait_for("Prefect's server", lambda: answers(f"{api}/health"), process=servers[-1])
+
+        def restart() -> None:
+            os.killpg(servers[-1].pid, signal.SIGKILL)
+            servers[-1].wait()
+            start()
+
+        start()
+        found = Prefect(api, env, folder, restart)
         found.prefect("work-pool", "create", "evdist-process", "--type", "process")
         found.prefect(
             "--no-prompt", "deploy", "--prefect-file", "flows/prefect.yaml", "--name", "evdist"

@@ -256,6 +256,17 @@ class NumbaState:
 
         return dict(self._pool.map(of, self._own()) if self._pool else map(of, self._own()))
 
+    def gains(self) -> NDArray[np.float64]:
+        """What each row of the own pieces last changed, in the order of the rows."""
+        return np.concatenate([np.zeros(0), *self._change])
+
+    def resume(self, gains: NDArray[np.float64]) -> None:
+        """Take over what an earlier state of the same pieces told by `gains`."""
+        at = 0
+        for change in self._change:
+            change[:] = gains[at : at + len(change)]
+            at += len(change)
+
     def _own(self) -> Iterator[tuple[int, int, Block, int, int]]:
         """(piece, its run, the run's pairs, the piece's bounds) of every own piece."""
         for q, (lo, hi) in self._pieces.items():

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from evdist import __version__
-from evdist.service.cli import jobs, look, plan
+from evdist.service.cli import jobs, keeping, look, plan
 from evdist.service.cli.out import say
 
 __all__ = ["app", "main"]
@@ -43,7 +43,7 @@ def _root(
 COMMANDS = (
     *(jobs.cluster, jobs.predict, jobs.append, jobs.select, jobs.combine),
     *(look.report, look.inspect, look.algorithms),
-    *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.fetch),
+    *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.delete, jobs.fetch),
     *(look.demo, look.doctor, plan.plan),
 )
 
@@ -61,6 +61,7 @@ class _Command(TyperCommand):
 
 for command in COMMANDS:
     app.command(cls=_Command)(command)
+app.add_typer(keeping.jobs, name="jobs")
 
 
 def main() -> None:

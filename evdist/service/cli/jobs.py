@@ -388,6 +388,20 @@ def cancel(
         say(f"{found.id}: asked to stop" if running else f"{found.id} is {state}: nothing to stop")
 
 
+def delete(
+    job: JobName,
+    storage: Storage = None,
+    api_url: ApiUrl = None,
+    json: Json = False,
+) -> None:
+    """Remove a job that is over, with all it has made; its uploaded data stay."""
+    with errors(json):
+        client = Client(storage, api_url)
+        name = client.job(job).id
+        freed = client.delete(job)
+        show({"id": name, "bytes": freed}) if json else say(f"{name}: removed, {freed:,} bytes")
+
+
 def fetch(
     job: JobName,
     out: Annotated[Path, typer.Option("--out", "-o", help="Local folder for the answer.")],

@@ -32,6 +32,9 @@ def plan(
     threads: Annotated[int, typer.Option(min=1, help="Threads of a worker.")] = 4,
     network: Annotated[float, typer.Option(help="Gigabits per second between workers.")] = 10.0,
     jobs: Annotated[int, typer.Option(min=1, help="Such jobs that run at the same time.")] = 1,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Objects in partitions that workers own.")
+    ] = False,
     values: Annotated[
         Path | None, typer.Option(help="Write a values file for the Helm chart.")
     ] = None,
@@ -43,6 +46,7 @@ def plan(
             _whole("objects", objects), _whole("features", features), _whole("clusters", clusters),
             pairs=pairs, focal_sets=focal_sets, workers=workers, threads=threads, network=network,
             jobs=jobs,
+            partitions=partitions,
         )  # fmt: skip
         if values is not None:
             values.write_text(found.values(), encoding="utf-8")
@@ -51,6 +55,7 @@ def plan(
             "threads per worker": found.threads,
             "jobs at the same time": found.jobs,
             "memory per worker": _size(found.worker_limit),
+            **({"at least, from disk": _size(found.worker_least)} if partitions else {}),
             "memory of the scheduler": _size(found.scheduler_limit),
             "memory of the flow run": _size(found.run_limit),
             "storage": _size(found.storage),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +39,10 @@ from evdist.service.jobs.models import read_alike
 from evdist.stores.paths import Url, address, join
 
 __all__ = ["Client"]
+
+
+#: Jobs that a notebook shows of a client.
+_SHOWN_JOBS = 10
 
 
 class Client:
@@ -281,6 +286,17 @@ class Client:
     def collect(self, *, days: float | None = None, dry_run: bool = False) -> Collected:
         """Remove jobs that ended more than `days` ago, and data that no job names any more."""
         return collect(self.storage, days=days, dry_run=dry_run)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: where jobs are kept, and the newest of them."""
+        found = self.jobs()
+        rows = "".join(
+            f"<tr><td>{escape(job.id)}</td><td>{escape(str(job.status))}</td></tr>"
+            for job in found[:_SHOWN_JOBS]
+        )
+        more = f"<p>and {len(found) - _SHOWN_JOBS} more</p>" if len(found) > _SHOWN_JOBS else ""
+        head = "<tr><th>job</th><th>status</th></tr>"
+        return f"<p>{escape(repr(self))}</p><table>{head}{rows}</table>{more}"
 
     def __repr__(self) -> str:
         how = f"Prefect at {self.api_url}" if self.api_url else "embedded"

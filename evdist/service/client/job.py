@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition
 from evdist.partition.explain import Explanation
-from evdist.progress import ProgressBar
+from evdist.progress import ProgressBar, one_line
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
 from evdist.stores.paths import read_bytes, replace_bytes
@@ -189,6 +190,28 @@ class Job:
         if folder.state is not JobState.DONE:
             raise JobError(f"Job {folder.id} is {self.status}, not done. Wait for it: job.wait().")
         return JobResult(folder)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: where the job stands, without waiting for it."""
+        folder, state, news = self.folder, self.status, self.progress
+        rows = {"status": str(state), "folder": self.url}
+        if news is not None and state in (JobState.QUEUED, JobState.RUNNING):
+            rows["now"] = one_line(news)
+        if folder.error:
+            rows["error"] = folder.error
+        if state is JobState.DONE:
+            found = JobResult(folder).metrics
+            rows["answer"] = (
+                f"{found['n_objects']:,} objects in {found['n_clusters']} clusters: "
+                f"{found['n_sure']:,} sure, {found['n_between']:,} between, "
+                f"{found['n_outliers']:,} outliers"
+            )
+            rows["report"] = str(self.report())
+        cells = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+            for name, text in rows.items()
+        )
+        return f"<p>Job <b>{escape(folder.id)}</b></p><table>{cells}</table>"
 
     def __repr__(self) -> str:
         return f"<Job {self.id}: {self.status}, {self.url}>"

@@ -109,7 +109,11 @@ class Cluster(_Part):
         "scheduler that runs already",
     )
     address: Text | None = Field(default=None, description="of the scheduler, e.g. tls://host:8786")
-    n_workers: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    n_workers: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None,
+        description="worker processes; of a scheduler, how many to ask for where the cluster "
+        "grows by itself",
+    )
     threads: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
         default=None, description="threads of a process; all cores by default"
     )
@@ -124,8 +128,10 @@ class Cluster(_Part):
         tls = [self.tls_ca, self.tls_cert, self.tls_key]
         if any(tls) and not all(tls):
             raise ValueError("cluster.tls_ca, tls_cert and tls_key belong together: give all.")
-        if self.kind != "processes" and self.n_workers is not None:
-            raise ValueError("cluster.n_workers belongs to cluster.kind 'processes'.")
+        if self.kind == "threads" and self.n_workers is not None:
+            raise ValueError(
+                "cluster.n_workers belongs to cluster.kind 'processes' or 'scheduler'."
+            )
         return self
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from evdist.data.dataset import Dataset
+from evdist.data.readers import ArrayReader, RowReader, Transformed
 from evdist.data.scale import Scale
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition, Summary
@@ -68,6 +69,12 @@ class Job:
         """The rows, on their scale, in memory."""
         rows = self.data.rows()
         return rows if self.scale is None else self.scale(rows)
+
+    @property
+    def reader(self) -> RowReader:
+        """The same rows where they lie, for a fit that reads them in parts."""
+        rows = ArrayReader(self.data.X)
+        return rows if self.scale is None else Transformed(rows, self.scale)
 
     @cached_property
     def model(self) -> Any:

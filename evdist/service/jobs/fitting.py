@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from evdist.data.dataset import Dataset
 from evdist.data.scale import ScaleWarning
+from evdist.evclus.partitions.estimator import in_partitions
 from evdist.partition import CredalPartition
 from evdist.registry import load
 from evdist.service.config import algorithms
@@ -69,7 +70,7 @@ def _same_rows(old: Dataset, new: Dataset) -> bool:
 
 
 def sample(job: Job) -> dict[str, Any]:
-    """Keep k pairs per object in pairs.zarr, for methods that sample."""
+    """Keep k pairs per object in pairs.zarr, or lay out partitions, for methods that sample."""
     model = estimator(job)
     if not hasattr(model, "sample_pairs"):
         return {"sampled": False}
@@ -77,9 +78,21 @@ def sample(job: Job) -> dict[str, Any]:
     client = {"client": job.client} if job.client is not None else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
-        model.sample_pairs(job.X, **client)
-    kept = job.folder.has("pairs.zarr")
-    return {"sampled": kept, "files": ["pairs.zarr/zarr.json"] if kept else []}
+        model.sample_pairs(_rows(job, model), **client)
+    kept = [name for name in ("pairs.zarr", "partitions.zarr") if job.folder.has(name)]
+    return {"sampled": bool(kept), "files": [f"{name}/zarr.json" for name in kept]}
+
+
+def _rows(job: Job, model: Any, given: Mapping[str, Any] | None = None) -> Any:
+    """What is fitted: the rows in memory, or a reader of them where they are too many."""
+    if job.config.start is not None or job.data.weight is not None or not _partitions(model):
+        return job.X
+    linked = job.config.links.url is not None or bool(links(job) if given is None else given)
+    return job.reader if in_partitions(model, job.reader, job.client, linked=linked) else job.X
+
+
+def _partitions(model: Any) -> bool:
+    return hasattr(model, "partitions") and hasattr(model, "sample_pairs")
 
 
 def fit(job: Job) -> dict[str, Any]:
@@ -88,13 +101,14 @@ def fit(job: Job) -> dict[str, Any]:
     if job.config.start is not None:
         model.set_params(init=first_masses(job))
     given: dict[str, Any] = links(job)
+    rows = _rows(job, model, given)
     if job.data.weight is not None:
         given["sample_weight"] = job.data.weight
     if "client" in job.algorithm.parameters.fit_takes and job.client is not None:
         given["client"] = job.client
     with warnings.catch_warnings(record=True) as heard, _loading("evdist.service.jobs.results"):
         warnings.simplefilter("always")
-        model.fit(job.X, **given)
+        model.fit(rows, **given)
     told = [
         str(one.message) for one in heard
         if issubclass(one.category, UserWarning)
@@ -105,7 +119,9 @@ def fit(job: Job) -> dict[str, Any]:
         logger.warning("%s", sentence)
     model.credal_partition_ = model.credal_partition_.with_ids(job.data.ids)
     keep_model(job.folder, model)
-    job.model, job.partition = model, model.credal_partition_  # the stages after need not load them
+    if isinstance(model.credal_partition_.mass, np.ndarray):
+        # The stages after need not load them; what is not in memory they read from the folder.
+        job.model, job.partition = model, model.credal_partition_
     return {
         "warnings": list(dict.fromkeys(told)),
         "fitted": fitted(model),
@@ -131,7 +147,7 @@ def keep_model(folder: JobFolder, model: Any) -> None:
             remove(folder.path(name))
     model.save_in(folder.url)
     for name in children(folder.url):
-        if name.startswith("checkpoint-"):
+        if name.startswith("checkpoint-") or name in ("answer.zarr", "points"):
             remove(folder.path(name))  # the model is whole: what led to it can go
 
 

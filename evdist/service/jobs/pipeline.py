@@ -17,6 +17,7 @@ from typing import Any
 
 from evdist.data.contents import Table
 from evdist.engine.connect import connected, local_workers
+from evdist.engine.growing import grow
 from evdist.engine.progress import Progress
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
@@ -261,6 +262,8 @@ def _dask(cluster: Cluster, client: Any) -> Iterator[Any]:
         assert cluster.address is not None
         tls = {"ca": cluster.tls_ca, "cert": cluster.tls_cert, "key": cluster.tls_key}
         with connected(cluster.address, **tls) as found:
+            if cluster.n_workers is not None:
+                grow(found, cluster.n_workers)
             yield found
     else:
         threads = cluster.threads or 1

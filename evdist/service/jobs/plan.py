@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 
 from evdist.evclus.memory import projected, stored
+from evdist.evclus.partitions.graph import odd_offsets
+from evdist.kernels.shuffle import Shuffle
 from evdist.kernels.vector import padded_width
 
 __all__ = ["Plan", "seconds_per_row"]
@@ -25,6 +27,12 @@ _BASE = 600 << 20
 #: A worker pauses at 80 % of its limit; what it needs must stay below.
 _SHARE = 0.7
 _GIB = 1 << 30
+#: Bytes of pairs and masses for a worker with partitions, where their number is not given.
+_WORKER = 16 * _GIB
+#: Rows of a partition whose pairs are made at a time where they are not kept.
+_RUN = 1 << 16
+#: Bytes of the sample, the landmarks and the tasks, with room to spare.
+_SAMPLE = 256 << 20
 
 
 def seconds_per_row(k: int, f: int) -> float:
@@ -45,6 +53,7 @@ class Plan:
     threads: int
     network: float
     jobs: int = 1
+    partitions: bool = False
 
     @classmethod
     def of(
@@ -59,6 +68,7 @@ class Plan:
         threads: int = 4,
         network: float = 10.0,
         jobs: int = 1,
+        partitions: bool = False,
     ) -> Plan:
         """The plan for so many objects; numbers that make no sense are refused.
 
@@ -71,13 +81,15 @@ class Plan:
         focal_sets : {"simple", "pairs", "full"}
         workers : int, optional
             By default so many that the kept pairs take as much room as the masses, which every
-            worker holds.
+            worker holds; in partitions, so many that each has 16 GiB of pairs and masses.
         threads : int
             Of one worker.
         network : float
             Gigabits per second between workers.
         jobs : int
             Such jobs that run at the same time; more wait until one has ended.
+        partitions : bool
+            Whether the objects lie in partitions, which the workers share out among them.
         """
         given = {"objects": objects, "features": features, "clusters": clusters, "pairs": pairs,
                  "threads": threads, "jobs": jobs}  # fmt: skip
@@ -96,9 +108,11 @@ class Plan:
             raise ValueError(f"focal_sets must be one of {', '.join(counts)}, got {focal_sets!r}.")
         k, f = min(pairs, max(objects - 1, 1)), counts[focal_sets]
         need = projected(objects, k, f)
-        if workers is None:
+        if workers is None and partitions:
+            workers = max(2, math.ceil((need.pairs + need.masses) / _WORKER))
+        elif workers is None:
             workers = max(2, math.ceil(need.pairs / need.masses))
-        return cls(objects, features, clusters, k, f, workers, threads, network, jobs)
+        return cls(objects, features, clusters, k, f, workers, threads, network, jobs, partitions)
 
     # ------------------------------------------------------------------ memory
     @property
@@ -115,17 +129,52 @@ class Plan:
     @property
     def job_need(self) -> int:
         """What one job takes of a worker: jobs are let in by it (`evdist.engine.admission`)."""
+        if self.partitions:
+            own = math.ceil(self.objects / self.workers)
+            kept = own * (8 * self.pairs + 40 + 4 * self.focal_sets + 8)
+            return self._view + kept + 4 * self._outside * self.focal_sets
         held = projected(self.objects, self.pairs, self.focal_sets, workers=self.workers)
         return held.total + self.data
 
     @property
+    def worker_least(self) -> int:
+        """One worker with partitions whose masses lie on its disk and whose pairs are not kept."""
+        return _BASE + self._view + (_RUN + 8192) * 8 * self.pairs
+
+    @property
+    def _shuffle(self) -> Shuffle:
+        return Shuffle.of(self.objects)
+
+    @property
+    def _view(self) -> int:
+        """A partition and its partners: attributes, masses twice, and their table."""
+        partners = 2 * len(odd_offsets(self._shuffle.count))
+        masses = 8 * self.focal_sets + 4 * padded_width(self.focal_sets)
+        row = masses + 4 * padded_width(self.features)
+        return (1 + partners) * self._shuffle.rows * row
+
+    @property
+    def _outside(self) -> int:
+        """Rows of other workers that a worker needs the masses of."""
+        own = self._shuffle.count / self.workers
+        parts = sum(2 * min(offset, own) for offset in odd_offsets(self._shuffle.count))
+        return math.ceil(min(parts, self._shuffle.count - own) * self._shuffle.rows)
+
+    @property
     def run_need(self) -> int:
-        """The flow run: the data, once more in the order of the pairs, and the masses."""
+        """The flow run: the data, once more in the order of the pairs, and the masses.
+
+        In partitions: a sample.
+        """
+        if self.partitions:
+            return _BASE + _SAMPLE
         return _BASE + 3 * self.data + 3 * 4 * self.objects * self.focal_sets
 
     @property
     def scheduler_need(self) -> int:
         """The scheduler: what the flow run sends to the workers goes through it."""
+        if self.partitions:
+            return _BASE + self.jobs * _SAMPLE
         return _BASE + 2 * self.jobs * max(self.data, 4 * self.objects * self.focal_sets)
 
     @property
@@ -143,7 +192,12 @@ class Plan:
     # ------------------------------------------------------------------ storage and time
     @property
     def storage(self) -> int:
-        """Data, pairs, the masses and their checkpoints, uncompressed but for the partners."""
+        """Data, pairs, the masses and their checkpoints, uncompressed but for the partners.
+
+        In partitions: the data, shuffled and on their way; masses in five places at most.
+        """
+        if self.partitions:
+            return 3 * self.data + 5 * 4 * self.objects * self.focal_sets
         return self.data + stored(self.objects, self.pairs, self.focal_sets) * 5 // 4
 
     @property
@@ -155,6 +209,8 @@ class Plan:
     @property
     def moved(self) -> int:
         """Bytes that each worker receives in a full sweep: the changed masses."""
+        if self.partitions:
+            return self._outside * 4 * (self.focal_sets + 1)
         return 4 * self.objects * self.focal_sets
 
     @property

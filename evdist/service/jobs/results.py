@@ -121,6 +121,8 @@ def _drawn(job: Job) -> Any:
     attributes = job.metric not in ("precomputed", "pairs")
     if "load" not in job.folder.stages or not attributes or job.data.n != job.partition.n_objects:
         return None
+    if job.folder.has("partitions.zarr"):
+        return None  # they were too many to be in memory
     # A view with the names of the columns, which become those of the axes.
     frame = load("pandas:DataFrame")
     return job.X if job.data.columns is None else frame(job.X, columns=job.data.columns, copy=False)

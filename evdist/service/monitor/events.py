@@ -5,7 +5,8 @@ by the page and by the metrics.
 topic "evdist"        {"job", "stage", "sweep", "max_sweeps", "objective", "change",
                        "rows_per_second", "seconds_left", "unit"}   from the client, every sweep
 topic "evdist-ends"   {"job", "stage", "good", "seconds", "retries"}    from the client, at the end
-topic "evdist-steps"  {"worker", "sweep", "step", "steps", "rows"}  from a worker, every colour step
+topic "evdist-steps"  {"worker", "step", "steps", "rows"}  from a worker, every colour step; owners
+                       of partitions add "partitions", "moved" and "received" (bytes)
 ```
 """
 

@@ -27,6 +27,7 @@ __all__ = ["evdist_page", "routes"]
 _EVERY = 500
 #: Seconds of colour steps that the shares are taken from.
 _RECENT = 30.0
+_STYLE = "border-spacing: 1.2em 0.2em; font-size: 110%"
 _BLUE, _ORANGE = "#0072B2", "#D55E00"
 
 
@@ -48,6 +49,7 @@ class JobsView:
     def __init__(self, scheduler: Any):
         self.scheduler = scheduler
         self.facts = Div(sizing_mode="stretch_width")
+        self.owners = Div(sizing_mode="stretch_width")
         self.objective = ColumnDataSource({"sweep": [], "objective": []})
         self.speed = ColumnDataSource({"sweep": [], "rows": []})
         self.share = ColumnDataSource({"worker": [], "share": [], "step": []})
@@ -56,6 +58,7 @@ class JobsView:
             self.facts,
             row(self._curves(), self._speeds(), sizing_mode="stretch_both"),
             self._shares(),
+            self.owners,
             sizing_mode="stretch_both",
         )
 
@@ -88,6 +91,7 @@ class JobsView:
         jobs = read_jobs(self.scheduler.get_events(JOBS), now)
         steps = [event for when, event in self.scheduler.get_events(STEPS) if now - when < _RECENT]
         self.facts.text = _facts(jobs, steps, now)
+        self.owners.text = _owners(steps)
         first = jobs[0] if jobs else JobNews("")
         self.objective.data = {"sweep": first.sweeps, "objective": first.objectives}
         self.speed.data = {"sweep": first.sweeps, "rows": first.speeds}
@@ -125,8 +129,27 @@ def _facts(jobs: list[JobNews], steps: list[dict[str, Any]], now: float) -> str:
             step if recent else "–", ends, f"{now - job.when:.0f} s ago",
         )  # fmt: skip
         lines.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
-    style = "border-spacing: 1.2em 0.2em; font-size: 110%"
-    return f"<h2>evdist</h2><table style='{style}'>{''.join(lines)}</table>"
+    return f"<h2>evdist</h2><table style='{_STYLE}'>{''.join(lines)}</table>"
+
+
+def _owners(steps: list[dict[str, Any]]) -> str:
+    """What owners of partitions moved and received in the steps; "" where there are none."""
+    totals: dict[str, list[int]] = {}
+    for event in steps:
+        if "partitions" in event:
+            mine = totals.setdefault(event["worker"], [0, 0, 0])
+            mine[0] = event["partitions"]
+            mine[1] += event["moved"]
+            mine[2] += event["received"]
+    if not totals:
+        return ""
+    heads = ("worker", "partitions", "rows moved", "MB received")
+    lines = ["<tr>" + "".join(f"<th align='left'>{head}</th>" for head in heads) + "</tr>"]
+    for worker, (partitions, moved, received) in sorted(totals.items()):
+        cells = (worker, partitions, f"{moved:,}", f"{received / 1e6:,.1f}")
+        lines.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
+    title = "Partitions: exchange of the last 30 seconds"
+    return f"<h3>{title}</h3><table style='{_STYLE}'>{''.join(lines)}</table>"
 
 
 def _number(value: float | None, sign: float = 1.0) -> str:

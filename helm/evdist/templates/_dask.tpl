@@ -15,6 +15,8 @@ distributed:
   scheduler:
     preload: [evdist.service.monitor.scheduler]
     allowed-failures: 10
+    # A job that asks an adaptive cluster for workers does so by tasks that count as long ones.
+    default-task-durations: {evdist-place: 60s}
     http:
       routes:
         - distributed.http.scheduler.prometheus

@@ -99,6 +99,10 @@ topologySpreadConstraints:
 {{- define "evdist.clientEnv" -}}
 - name: EVDIST_SCHEDULER
   value: {{ include "evdist.scheduler" . | quote }}
+{{- if .Values.dask.workers.adaptive.enabled }}
+- name: EVDIST_WORKERS
+  value: {{ .Values.dask.workers.adaptive.maximum | quote }}
+{{- end }}
 {{- if .Values.tls.enabled }}
 - name: EVDIST_TLS_CA
   value: /etc/evdist/tls/ca.crt

@@ -1,0 +1,267 @@
+"""Fits in partitions: memory and traffic of workers, the same bits everywhere, data beyond memory.
+
+    python benchmarks/partitions.py scaling            # 2, 4, 8, 16 workers, small data
+    python benchmarks/partitions.py large --objects 2e7 --features 16 --limit 900e6
+    python benchmarks/partitions.py large --objects 2e7 --features 16 --limit 1e9 --workers 0
+    python benchmarks/partitions.py dask --objects 1e7 --features 10
+    python benchmarks/partitions.py accuracy
+
+Memory is the largest resident set of a process, looked at several times a second from outside;
+bytes are those of the messages that a worker gets from other workers in a sweep. Rows of `large`
+lie in an .npy file, which is made block by block where it is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from distributed import Client, LocalCluster
+from sklearn.metrics import adjusted_rand_score
+
+from evdist import EVCLUS
+from evdist.engine.owners import OwnersExecutor
+
+CENTRES = 4
+
+
+def rows(lo: int, hi: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Objects lo..hi-1 of four Gaussian clusters, and their clusters."""
+    centres = np.random.default_rng(0).normal(scale=3.0, size=(CENTRES, d))
+    rng = np.random.default_rng([1, lo])
+    label = rng.integers(0, CENTRES, hi - lo)
+    return (centres[label] + rng.normal(size=(hi - lo, d))).astype(np.float32), label
+
+
+def write_rows(path: Path, n: int, d: int) -> None:
+    """The same objects in a file, block by block."""
+    if path.exists():
+        return
+    with path.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (n, d)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for lo in range(0, n, 1 << 20):
+            file.write(rows(lo, min(lo + (1 << 20), n), d)[0].tobytes())
+
+
+class Peaks:
+    """The largest resident set of some processes, looked at from a thread."""
+
+    def __init__(self, processes: dict[str, psutil.Process]):
+        self.peak = dict.fromkeys(processes, 0)
+        self._processes = processes
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.1):
+            for name, process in self._processes.items():
+                try:
+                    size = process.memory_info().rss
+                except psutil.NoSuchProcess:
+                    continue
+                self.peak[name] = max(self.peak[name], size)
+
+    def __enter__(self) -> Peaks:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@contextmanager
+def workers(count: int, limit: str | int) -> Iterator[Client]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(
+            n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", local_directory=folder, memory_limit=limit,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        client.wait_for_workers(count)
+        yield client
+
+
+def pids(client: Client) -> dict[str, psutil.Process]:
+    found = client.run(os.getpid).values()
+    return {f"worker {i}": psutil.Process(pid) for i, pid in enumerate(found)}
+
+
+def digest(model: EVCLUS) -> str:
+    """SHA-256 of the masses, block by block."""
+    sha = hashlib.sha256()
+    mass = model.credal_partition_.mass
+    for lo in range(0, mass.shape[0], 1 << 18):
+        block = mass[lo : lo + (1 << 18)]
+        sha.update(np.ascontiguousarray(block.compute() if hasattr(block, "compute") else block))
+    return sha.hexdigest()[:16]
+
+
+def model(limit: int | None = None, **options: Any) -> EVCLUS:
+    known = {"d0": "q0.9", "random_state": 0, "partitions": "always", "memory_limit": limit}
+    return EVCLUS(CENTRES, **{**known, **options})
+
+
+def megabytes(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+# ---------------------------------------------------------------------- what is measured
+def scaling(args: argparse.Namespace) -> None:
+    """Peak memory and bytes received per worker: at fixed n, and at fixed n per worker."""
+    seen: list[tuple[int, int]] = []
+    sweep = OwnersExecutor.sweep
+
+    def watched(self: OwnersExecutor, *skip: Any) -> float:
+        change = sweep(self, *skip)
+        seen.append((max(self.received.values()), self.moved))
+        return change
+
+    OwnersExecutor.sweep = watched  # type: ignore[method-assign]
+    d = int(args.features)
+    print("| workers | n | worker at rest | its peak | received in the first sweep | masses |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("fixed n", "fixed n per worker"):
+            for count in args.counts:
+                n = int(args.objects) if kind == "fixed n" else int(args.objects) * count // 16
+                path = Path(folder) / f"{n}.npy"
+                write_rows(path, n, d)
+                seen.clear()
+                with workers(count, "2GB") as client:
+                    client.run(_warm)
+                    rest = max(p.memory_info().rss for p in pids(client).values())
+                    with Peaks(pids(client)) as peaks:
+                        fitted = model(max_iter=4, tol=1e-3).fit(str(path), client=client)
+                    top = max(peaks.peak.values())
+                    print(
+                        f"| {count} | {n:,} | {megabytes(rest)} | {megabytes(top)} | "
+                        f"{megabytes(seen[0][0])} | {digest(fitted)} |", flush=True,
+                    )  # fmt: skip
+
+
+def _warm() -> None:
+    """Load and compile what a fit uses, so that what is left is data."""
+    EVCLUS(2, d0=1.0, random_state=0, partitions=2, n_jobs=1, tol=0.1).fit(rows(0, 400, 3)[0])
+
+
+def large(args: argparse.Namespace) -> None:
+    """Data beyond the memory of any process: workers with a limit, or one process with one."""
+    n, d, limit = int(args.objects), int(args.features), int(args.limit)
+    folder = Path(args.folder or tempfile.mkdtemp(prefix="evdist-bench-"))
+    path = folder / f"rows-{n}-{d}.npy"
+    write_rows(path, n, d)
+    print(f"{n:,} x {d}, {megabytes(path.stat().st_size)}, k = {args.pairs}", flush=True)
+    options = {
+        "checkpoint": folder / f"fit-{args.workers}", "n_dissimilarities": int(args.pairs),
+        "tol": args.tol, "max_iter": int(args.max_iter), "callbacks": [_told(time.time())],
+    }  # fmt: skip
+    me = {"this process": psutil.Process()}
+    began = time.time()
+    if args.workers == 0:
+        with Peaks(me) as peaks:
+            fitted = model(limit, **options).fit(str(path))
+    else:
+        with workers(args.workers, limit) as client, Peaks({**me, **pids(client)}) as peaks:
+            fitted = model(**options).fit(str(path), client=client)
+    seconds = time.time() - began
+    top = ", ".join(f"{name} {megabytes(size)}" for name, size in peaks.peak.items())
+    print(
+        f"{seconds:.0f} s, {fitted.n_iter_} sweeps, objective {fitted.objective_!r}, peaks: {top}"
+    )
+    first = 1 << 20
+    label = fitted.labels_[:first]
+    label = label.compute() if hasattr(label, "compute") else label
+    score = adjusted_rand_score(rows(0, min(first, n), d)[1], label)
+    print(f"masses {digest(fitted)}, ARI of the first {first:,} objects {score:.4f}")
+
+
+def _told(began: float) -> Any:
+    def tell(p: Any) -> None:
+        size = megabytes(psutil.Process().memory_info().rss)
+        seconds = time.time() - began
+        print(f"  {seconds:6.0f} s  {p.stage} {p.sweep} {p.objective or ''} {size}", flush=True)
+
+    return tell
+
+
+def dask(args: argparse.Namespace) -> None:
+    """A Dask array on two workers; what the client's process takes."""
+    import dask.array as da
+
+    n, d = int(args.objects), int(args.features)
+    step = 1 << 18
+    parts = [
+        da.from_delayed(_delayed_rows(lo, min(lo + step, n), d), (min(step, n - lo), d), "f4")
+        for lo in range(0, n, step)
+    ]
+    with workers(2, int(args.limit)) as client:
+        with Peaks({"client": psutil.Process(), **pids(client)}) as peaks:
+            began = time.time()
+            fitted = model(partitions="auto", tol=args.tol, max_iter=int(args.max_iter)).fit(
+                da.concatenate(parts), client=client
+            )
+            seconds = time.time() - began
+            with client.as_current():
+                counts = da.bincount(fitted.labels_, minlength=CENTRES).compute()
+        top = ", ".join(f"{name} {megabytes(size)}" for name, size in peaks.peak.items())
+        print(f"{n:,} x {d}: {seconds:.0f} s, {fitted.n_iter_} sweeps, {top}, labels {counts}")
+
+
+def _delayed_rows(lo: int, hi: int, d: int) -> Any:
+    from dask import delayed
+
+    return delayed(_only_rows)(lo, hi, d)
+
+
+def _only_rows(lo: int, hi: int, d: int) -> np.ndarray:
+    return rows(lo, hi, d)[0]
+
+
+def accuracy(args: argparse.Namespace) -> None:
+    """Partitions against all objects in one place: the same data, d0 and start rules."""
+    print("| data | seed | one place: ARI, objective | 8 partitions | 24 partitions |")
+    print("|---|---|---|---|---|")
+    for c, spread in ((4, 2.0), (10, 3.0), (10, 4.0)):
+        from sklearn.datasets import make_blobs
+
+        X, y = make_blobs(20_000, 10, centers=c, cluster_std=spread, random_state=c)
+        for seed in range(3):
+            cells = []
+            for parts in ("never", 8, 24):
+                m = EVCLUS(c, d0="q0.5", random_state=seed, partitions=parts).fit(X)
+                cells.append(f"{adjusted_rand_score(y, m.labels_):.4f}, {m.objective_:.6f}")
+            print(f"| c = {c}, spread {spread} | {seed} | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["scaling", "large", "dask", "accuracy"])
+    parser.add_argument("--objects", type=float, default=1e6)
+    parser.add_argument("--features", type=float, default=16)
+    parser.add_argument("--pairs", type=float, default=100)
+    parser.add_argument("--limit", type=float, default=2e9)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--counts", type=int, nargs="+", default=[2, 4, 8, 16])
+    parser.add_argument("--tol", type=float, default=1e-4)
+    parser.add_argument("--max-iter", type=float, default=200)
+    parser.add_argument("--folder")
+    args = parser.parse_args()
+    {"scaling": scaling, "large": large, "dask": dask, "accuracy": accuracy}[args.what](args)
+
+
+if __name__ == "__main__":
+    main()

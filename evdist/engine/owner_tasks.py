@@ -1,0 +1,141 @@
+"""What a worker process keeps of a fit in partitions, and the tasks that change it.
+
+As in `worker_state.py` the state is changed in place: tasks are pinned to their worker, and count.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import psutil
+
+from evdist.engine.steps import tell_step
+from evdist.engine.worker_state import STATES, OutOfStepError, forget, hold
+
+#: Of a worker's memory limit, the part that is planned with. Dask pauses a worker at 0.8.
+SHARE = 0.7
+
+
+class OwnerState(Protocol):
+    """Partitions in one process; `evdist.evclus.partitions.owner.Owner` is one."""
+
+    def step(self, colour: int, skip_below: float) -> dict[int, tuple[float, int]]:
+        """Update the own partitions of a colour: what each has brought, and rows that moved."""
+        ...
+
+    def moved(self, parts: Sequence[int]) -> Mapping[int, Any]:
+        """What the last step moved in some of the own partitions: (rows, masses) of each."""
+        ...
+
+    def patch(self, news: Mapping[int, Any]) -> None:
+        """Take over what another owner has moved."""
+        ...
+
+    def losses(self) -> dict[int, tuple[float, float]]:
+        """(stress, penalty) summed over the rows of each own partition."""
+        ...
+
+    def save(self, point: Any) -> int:
+        """Write the own partitions to a store; how many these are."""
+        ...
+
+
+class OwnedProblem(Protocol):
+    """A problem whose partitions workers can own; it is sent to each of them."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def parts(self) -> int:
+        """Partitions, an even number; those of even number are updated first."""
+        ...
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of the news of one partition, at most."""
+        ...
+
+    def neighbours(self, partition: int) -> Sequence[int]:
+        """Partitions whose masses one needs; if a is one of b's, so is b one of a's."""
+        ...
+
+    def owner(
+        self, parts: Sequence[int], point: Any, *, n_threads: int, room: int, folder: str | None
+    ) -> OwnerState: ...
+
+
+class Done(NamedTuple):
+    """What a worker tells of a step: what its partitions brought, rows moved, bytes received."""
+
+    changes: dict[int, float]
+    moved: int
+    received: int
+
+
+@dataclass
+class _Kept:
+    owner: OwnerState
+    parts: int
+    step: int = 0
+    #: Bytes that came from other workers since the last step.
+    received: int = 0
+
+
+def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequence[int]) -> int:
+    """Read the own partitions and their partners' masses from the store."""
+    forget(job, but=token)
+    worker = sys.modules["distributed"].get_worker()
+    limit = getattr(worker.memory_manager, "memory_limit", None)
+    free = psutil.virtual_memory().available
+    if limit:
+        free = min(free, int(SHARE * limit) - psutil.Process().memory_info().rss)
+    owner = problem.owner(
+        parts, point, n_threads=worker.state.nthreads, room=max(free, 0),
+        folder=worker.local_directory,
+    )  # fmt: skip
+    hold(token, _Kept(owner, len(parts)))
+    return len(parts)
+
+
+def step(token: str, number: int, colour: int, skip_below: float, after: Any) -> Done:
+    """Update the own partitions of a colour; what partners moved was taken over before."""
+    kept = _current(token, number)
+    found = kept.owner.step(colour, skip_below)
+    kept.step += 1
+    moved = sum(count for _, count in found.values())
+    tell_step(colour + 1, 2, moved, partitions=kept.parts, moved=moved, received=kept.received)
+    done = Done({b: change for b, (change, _) in found.items()}, moved, kept.received)
+    kept.received = 0
+    return done
+
+
+def outbox(token: str, number: int, parts: Sequence[int], after: Any) -> Mapping[int, Any]:
+    """What the last step moved in partitions that another worker needs."""
+    return _current(token, number).owner.moved(parts)
+
+
+def take(token: str, number: int, news: Mapping[int, Any], after: Any) -> None:
+    """Take over what another worker has moved."""
+    kept = _current(token, number)
+    kept.owner.patch(news)
+    kept.received += sum(part.nbytes for moved in news.values() for part in moved)
+
+
+def losses(token: str, number: int, after: Any) -> dict[int, tuple[float, float]]:
+    return _current(token, number).owner.losses()
+
+
+def save(token: str, number: int, after: Any, point: Any) -> int:
+    """Write the own partitions to the store."""
+    return _current(token, number).owner.save(point)
+
+
+def _current(token: str, number: int) -> _Kept:
+    kept: _Kept | None = STATES.get(token)
+    if kept is None or kept.step != number:
+        raise OutOfStepError(f"partitions at step {kept and kept.step}, task is for {number}")
+    return kept

@@ -1,0 +1,150 @@
+"""Data of any size and kind laid out in partitions, by this process or by Dask workers.
+
+A killed run goes on where it stopped: what was sent or written is not sent or written again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from evdist.data.layout import (
+    PartitionedData,
+    Writing,
+    block_name,
+    collect,
+    send_block,
+    send_rows,
+)
+from evdist.data.readers import row_reader
+from evdist.data.tables import is_frame
+from evdist.engine.workers import library
+from evdist.partition.rows import is_dask
+from evdist.stores.paths import Url
+
+#: `tell(stage, done, all)`: how far a stage is.
+Tell = Callable[[str, int, int], None]
+
+
+def table_shape(X: Any) -> tuple[int, int]:
+    """Rows and columns of what can be laid out; of a Dask frame the rows are counted."""
+    if is_dask(X):
+        return _rows_of(X).shape
+    if is_frame(X):
+        return X.shape
+    return row_reader(X).shape
+
+
+def lay_out(
+    X: Any,
+    url: Url,
+    *,
+    client: Any = None,
+    partitions: int | None = None,
+    tell: Tell | None = None,
+) -> PartitionedData:
+    """Write X into partitions at `url`, or finish what an earlier call began.
+
+    Parameters
+    ----------
+    X : Dask array or frame, zarr array, path of .npy, .zarr, .parquet or a folder of Parquet files,
+        memory map, array; or a `RowReader`
+    url : path or URL that all workers reach
+    client : distributed.Client
+        Its workers read and write; by default this process does.
+    partitions : int
+        How many; by default from the number of rows alone.
+    """
+    tell = tell or (lambda stage, done, whole: None)
+    if is_dask(X):
+        X = _rows_of(X)
+        writing = Writing.begin(url, X.shape, np.dtype(X.dtype), partitions)
+        if writing.complete:
+            return PartitionedData.open(url)
+        cuts = np.cumsum([0, *X.chunks[0]]).tolist()
+        blocks = [block for block in pairwise(cuts) if block[0] < block[1]]
+        _send_dask(X, writing, blocks, client, tell)
+    else:
+        reader = row_reader(X)
+        columns = getattr(reader, "columns", None)
+        writing = Writing.begin(url, reader.shape, reader.dtype, partitions, columns)
+        if writing.complete:
+            return PartitionedData.open(url)
+        blocks = writing.blocks(reader.step)
+        left = writing.unsent(blocks)
+        run_tasks(client, send_block, writing, reader, items=left, tell=_stage(tell, "shuffle"))
+    names = [block_name(*block) for block in blocks]
+    missing = [(b,) for b in writing.missing()]
+    run_tasks(client, collect, writing, names, items=missing, tell=_stage(tell, "lay out"))
+    return writing.end(names)
+
+
+def run_tasks(
+    client: Any,
+    task: Any,
+    *shared: Any,
+    items: Sequence[tuple[Any, ...]],
+    tell: Callable[[int, int], None] | None = None,
+) -> list[Any]:
+    """`task(*shared, *item)` for every item: here one after another, or on workers."""
+    found: list[Any] = []
+    if client is None:
+        for item in items:
+            found.append(task(*shared, *item))
+            if tell is not None:
+                tell(len(found), len(items))
+        return found
+    # What all tasks share is the result of a task itself, which Dask makes again where it is lost.
+    # Not scattered: where a worker dies just then, Dask tries to reach it for ever.
+    sent = [client.submit(_same, value, pure=False) for value in shared]
+    jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
+    if tell is not None:
+        with client.as_current():
+            for count, _ in enumerate(library().as_completed(jobs), 1):
+                tell(count, len(items))
+    return client.gather(jobs)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _stage(tell: Tell, name: str) -> Callable[[int, int], None]:
+    return lambda done, whole: tell(name, done, whole)
+
+
+def _rows_of(X: Any) -> Any:
+    """A Dask array of whole rows with known lengths."""
+    if hasattr(X, "to_dask_array"):
+        X = X.to_dask_array(lengths=True)
+    if X.ndim != 2:
+        raise ValueError(f"X must be a table, (rows, columns), got shape {X.shape}.")
+    if np.isnan(X.shape[0]):
+        X = X.compute_chunk_sizes()
+    return X.rechunk({1: -1})
+
+
+def _send_dask(
+    X: Any, writing: Writing, blocks: list[tuple[int, int]], client: Any, tell: Tell
+) -> None:
+    """Every chunk of a Dask array is a block; Dask makes a lost one again."""
+    send = sys.modules["dask"].delayed(send_rows, pure=False)
+    chunks = zip(X.chunks[0], X.to_delayed().ravel(), strict=True)
+    chunk = dict(zip(blocks, (rows for size, rows in chunks if size), strict=True))
+    left = writing.unsent(blocks)
+    jobs = [send(writing, block[0], chunk[block]) for block in left]
+    if client is None:
+        # One at a time: so many chunks are in memory.
+        for done, job in enumerate(jobs, 1):
+            job.compute(scheduler="threads")
+            tell("shuffle", done, len(jobs))
+        return
+    futures = client.compute(jobs, retries=3)
+    with client.as_current():
+        for done, _ in enumerate(library().as_completed(futures), 1):
+            tell("shuffle", done, len(jobs))
+    client.gather(futures)

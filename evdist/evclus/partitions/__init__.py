@@ -1,0 +1,1 @@
+"""EVCLUS on data larger than any one process: partitions that know only a few others."""

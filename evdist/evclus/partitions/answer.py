@@ -1,0 +1,70 @@
+"""The answer of a fit in partitions: masses brought back into the user's order, in a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import zarr
+
+from evdist.data.sources import AttributeSource
+from evdist.engine.partitioning import run_tasks
+from evdist.evclus.kept import MAX_PAIRS, SomePairs
+from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
+from evdist.partition import io
+from evdist.stores.exchange import Exchange
+from evdist.stores.partitioned import PartitionArray
+from evdist.stores.paths import exists, join, remove
+
+
+def write_answer(
+    problem: PartitionedProblem, final: PartitionArray, url: str, folder: str, client: Any
+) -> None:
+    """Write masses by object to `url`, as `CredalPartition.load` reads them.
+
+    `folder` is for rows on their way.
+    """
+    for old in (url, folder):
+        if exists(old):
+            remove(old)
+    target = io.begin(url, problem.n, problem.focal_sets, np.dtype(np.float32))
+    bounds = np.append(np.arange(0, problem.n, target.chunks[0]), problem.n)
+    back = Exchange(folder, bounds, final.width, final.dtype)
+    back.begin()
+    names = [str(b) for b in range(problem.parts)]
+    run_tasks(client, _send, back, final, items=[(b,) for b in range(problem.parts)])
+    run_tasks(
+        client, _collect, back, join(url, "mass"), names,
+        items=[(q,) for q in range(len(bounds) - 1)],
+    )  # fmt: skip
+    back.close()
+    io.finish(url)
+
+
+def _send(back: Exchange, final: PartitionArray, partition: int) -> None:
+    lo, hi = final.shuffle.bounds[partition : partition + 2].tolist()
+    back.put(str(partition), final.shuffle.objects(lo, hi), final.read(partition))
+
+
+def _collect(back: Exchange, url: str, blocks: list[str], number: int) -> None:
+    lo, hi = back.bounds[number : number + 2].tolist()
+    zarr.open_array(url, mode="r+", zarr_format=3)[lo:hi] = back.take(number, blocks)
+
+
+def kept_pairs(problem: PartitionedProblem) -> SomePairs:
+    """Some of the kept pairs, by object: those of a few rows of one partition."""
+    view = problem.view(0)
+    rows = min(view.own, -(-MAX_PAIRS // problem.graph.k))
+    parts = (0, *view.partners)
+    shuffle = problem.data.shuffle
+
+    def source() -> AttributeSource:
+        tables = [problem.table(q) for q in parts]
+        return AttributeSource(np.concatenate(tables), problem.metric)
+
+    block = ViewPairs(view, problem.d0, source).block(0, rows)
+    entry = np.flatnonzero(np.arange(problem.graph.k) < block.degree[:, None])[:MAX_PAIRS]
+    places = np.concatenate([np.arange(*shuffle.bounds[q : q + 2]) for q in parts])
+    i = shuffle.objects_of(places[entry // problem.graph.k])
+    j = shuffle.objects_of(places[block.partner[entry]])
+    return SomePairs(i.astype(np.uint32), j.astype(np.uint32), block.delta[entry])

@@ -1,0 +1,85 @@
+"""What an EVCLUS does where its fit is done in partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evdist.belief import FocalSets
+from evdist.engine.admission import admitted
+from evdist.engine.owner_tasks import SHARE
+from evdist.engine.partitioning import table_shape
+from evdist.engine.workers import smallest_worker
+from evdist.evclus.checks import checked_settings
+from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
+from evdist.evclus.partitions.fit import fit_partitions
+from evdist.evclus.partitions.sites import PartitionSite
+from evdist.evclus.rows.numba import NumbaRows
+from evdist.kernels.threads import thread_count
+from evdist.partition.rows import is_dask
+
+
+def in_partitions(
+    model: Any, X: Any, client: Any, *, linked: bool = False, weighted: bool = False
+) -> bool:
+    """Whether an EVCLUS `model` fits X in partitions."""
+    family = model.focal_sets
+    others = {
+        "constraints": linked,
+        "sample_weight": weighted,
+        "given masses as init": not isinstance(model.init, str),
+        'focal_sets="select"': isinstance(family, str) and family == "select",
+        "a GPU": model.device != "cpu",
+        "scale": model.scale is not None,
+        'n_clusters="auto"': isinstance(model.n_clusters, str),
+        'n_dissimilarities="auto"': isinstance(model.n_dissimilarities, str),
+    }
+    named = ", ".join(name for name, there in others.items() if there)
+    k, c = model.n_dissimilarities, model.n_clusters
+    if not isinstance(k, int) or not isinstance(c, int):
+        k = c = 1  # which is refused in its place
+    asked = Asked(
+        model.partitions, model.metric, k, _focal_set_count(family, c), model.memory_limit, named
+    )
+    return needs_partitions(X, asked, client)
+
+
+def _focal_set_count(family: Any, c: int) -> int:
+    if isinstance(family, FocalSets):
+        return len(family)
+    known = {"full": 2 ** min(c, 30), "pairs": c + 2 + c * (c - 1) // 2}
+    return known.get(family, c + 2) if isinstance(family, str) else c + 2
+
+
+def partition_site(model: Any, client: Any) -> PartitionSite:
+    """Where the partitions of an EVCLUS `model` lie, and who works on them."""
+    count = None if isinstance(model.partitions, str) else int(model.partitions)
+    threads = thread_count(model.n_jobs)
+    return PartitionSite(
+        NumbaRows(threads), work_folder(model, model.checkpoint, client), threads,
+        model.checkpoint_every, model.memory_limit, count, client,
+    )  # fmt: skip
+
+
+def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
+    """Fit, and set what a fitted EVCLUS has."""
+    n, model.n_features_in_ = table_shape(X)
+    settings = checked_settings(model, _Counted(n), seed)
+    with model._reporting() as report, admitted(client, _taken(client), report):
+        fit = fit_partitions(X, model.metric, settings, partition_site(model, client), report)
+    model.d0_, model.d0_curve_ = fit.d0, fit.d0_curve
+    model._landmarks, model._kept, model._map = fit.landmarks, fit.kept, None
+    partition = lazy_partition(fit.answer, client is not None or is_dask(X))
+    model._finish(partition, fit.solution.history, fit.solution.converged, sweeps="sweeps")
+
+
+def _taken(client: Any) -> int:
+    """Bytes of each worker that owners of partitions take at most: what they may have."""
+    limit = 0 if client is None else smallest_worker(client)[1]
+    return int(SHARE * limit) if limit < 2**62 else 0
+
+
+class _Counted:
+    """As much of the data as parameters are checked against."""
+
+    def __init__(self, n: int):
+        self.n = n

@@ -1,0 +1,167 @@
+"""EVCLUS in partitions from end to end: lay out, start, place, sweep, answer.
+
+The stages are those of `evdist.evclus.solver`; none of them has anything of size n in one place.
+Everything lies in a folder that all workers reach:
+
+```
+FOLDER/
+  partitions.zarr   the rows, shuffled
+  points/           restore points
+  back/             masses on their way to the user's order; removed at the end
+  answer.zarr       the credal partition, by object
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evdist.belief import FocalSets
+from evdist.data.layout import PartitionedData
+from evdist.engine.loop import Descent, Solution
+from evdist.engine.partitioning import run_tasks
+from evdist.engine.plan import whole_cycles
+from evdist.engine.progress import Progress, Report
+from evdist.evclus.irqp import minimise
+from evdist.evclus.kept import SomePairs
+from evdist.evclus.landmarks import Landmarks
+from evdist.evclus.partitions.answer import kept_pairs, write_answer
+from evdist.evclus.partitions.graph import draw_partition_graph
+from evdist.evclus.partitions.points import RestorePoints
+from evdist.evclus.partitions.problem import PartitionedProblem
+from evdist.evclus.partitions.sites import PartitionSite
+from evdist.evclus.partitions.start import Start, find_start, place_partition
+from evdist.evclus.solver import first_focal_sets
+from evdist.evclus.start import Settings
+from evdist.stores.fingerprints import fingerprint
+from evdist.stores.partitioned import PartitionArray
+from evdist.stores.paths import join
+
+
+@dataclass(frozen=True)
+class PartitionedFit:
+    """What a fit in partitions leaves: `answer` is the address of the credal partition."""
+
+    answer: str
+    focal_sets: FocalSets
+    solution: Solution[None]
+    d0: float
+    d0_curve: list[tuple[float, float]]
+    landmarks: Landmarks
+    kept: SomePairs
+    data: PartitionedData
+
+
+def fit_partitions(
+    X: Any, metric: str, settings: Settings, site: PartitionSite, report: Report = None
+) -> PartitionedFit:
+    """Fit EVCLUS to data of any size; see the module's docstring for what it leaves behind."""
+    tell = report or (lambda news: None)
+    client, folder = site.client, site.folder
+    data = site.lay_out(X, report)
+    focal_sets = first_focal_sets(settings.focal_sets, settings.n_clusters)
+    tell(Progress("first masses", 0, 0))
+    (start,) = run_tasks(
+        client, find_start, data, metric, focal_sets, settings, site.rows, items=[()]
+    )
+    problem = PartitionedProblem(
+        data, start.metric, draw_partition_graph(data.shuffle, settings.k, settings.seed),
+        start.d0, focal_sets, site.rows, start.landmarks.mass.shape[1],
+    )  # fmt: skip
+    site.check(problem)
+    tell(Progress(site.news(problem), 0, 0))
+    points = RestorePoints(
+        join(folder, "points"), problem, _identity(data, metric, settings, start)
+    )
+    solution, final = _descend(problem, points, start, settings, site, report)
+    answer = join(folder, "answer.zarr")
+    tell(Progress("answer", 0, 0))
+    write_answer(problem, final, answer, join(folder, "back"), client)
+    landmarks = _landmarks(start, final)
+    kept = kept_pairs(problem)
+    return PartitionedFit(
+        answer, focal_sets, solution, start.d0, start.d0_curve, landmarks, kept, data
+    )
+
+
+def _identity(
+    data: PartitionedData, metric: str, settings: Settings, start: Start
+) -> dict[str, Any]:
+    return {
+        "data": data.fingerprint,
+        "partitions": data.shuffle.count,
+        "metric": metric,
+        "k": settings.k,
+        "seed": settings.seed,
+        "d0": start.d0,
+        "init": settings.init if isinstance(settings.init, str) else "given",
+        "clusters": settings.n_clusters,
+        "focal sets": fingerprint(
+            list(start.landmarks.focal_sets.masks), start.landmarks.focal_sets.n_clusters
+        ),
+    }
+
+
+def _descend(
+    problem: PartitionedProblem,
+    points: RestorePoints,
+    start: Start,
+    settings: Settings,
+    site: PartitionSite,
+    report: Report,
+) -> tuple[Solution[None], PartitionArray]:
+    """Sweep from the last restore point, or from the first masses; also the final masses."""
+    found = points.load()
+    begin: Descent[None] | None = None
+    if found is None:
+        point = points.begin()
+        run_tasks(
+            site.client, place_partition, problem, start, settings, point,
+            items=[(b,) for b in range(problem.parts)],
+            tell=lambda done, whole: report and report(Progress("place", done, 0)),
+        )  # fmt: skip
+        points.commit(point, {"history": [], "error": 1.0})
+    else:
+        point, known = found
+        if known["history"]:
+            begin = Descent(None, tuple(known["history"]), known["error"])
+    executor = site.executor(problem, point)
+    every, stop = whole_cycles(site.checkpoint_every), settings.stop
+    at = (0 if begin is None else begin.steps, point)
+
+    def save(now: Descent[None], last: bool) -> None:
+        nonlocal at
+        done = last and now.error < stop.tol
+        if now.steps > at[0] and (done or now.steps % every == 0):
+            slot = points.begin()
+            executor.save(slot)
+            points.commit(slot, {"history": [*now.history], "error": now.error})
+            at = (now.steps, slot)
+
+    try:
+        solution = minimise(
+            executor, problem.scale, stop, report=report, begin=begin, checkpoint=save
+        )
+        if at[0] < solution.n_iter:
+            # A fit that stopped at max_iter may go on later, but from its restore point.
+            at = (solution.n_iter, points.begin())
+            executor.save(at[1])
+        return solution, at[1]
+    finally:
+        executor.close()
+
+
+def _landmarks(start: Start, final: PartitionArray) -> Landmarks:
+    """The landmarks with their final masses, named by object."""
+    landmarks, shuffle = start.landmarks, final.shuffle
+    position = landmarks.objects.astype(np.int64)
+    partition = np.searchsorted(shuffle.bounds, position, side="right") - 1
+    mass = np.empty((len(position), final.width), np.float32)
+    for b in np.unique(partition).tolist():
+        mine = partition == b
+        mass[mine] = final.read(b)[position[mine] - shuffle.bounds[b]]
+    objects = shuffle.objects_of(position).astype(np.uint32)
+    return replace(landmarks, mass=mass, objects=objects)

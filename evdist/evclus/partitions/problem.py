@@ -1,0 +1,174 @@
+"""What a partition's rows are updated with: the rows of its view, the pairs among them.
+
+Symbols
+-------
+view    a partition and its partners, see `evdist.evclus.partitions.graph`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.data.layout import PartitionedData
+from evdist.data.sources import AttributeSource
+from evdist.evclus.partitions.graph import View
+from evdist.evclus.problem import Problem
+from evdist.evclus.rows.protocol import Rows
+from evdist.evclus.rows.sweep import Block
+from evdist.evclus.sampling import row_block
+from evdist.kernels.distances import Metric
+from evdist.kernels.graph import PairGraph
+from evdist.kernels.vector import padded_width
+from evdist.stores.partitioned import PartitionArray
+
+#: Rows whose dissimilarities one thread computes at a time.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class PartitionedProblem:
+    """Data in partitions and what is sought; small, so that it can be sent to a worker."""
+
+    data: PartitionedData
+    metric: Metric
+    graph: PairGraph
+    d0: float
+    focal_sets: FocalSets
+    rows: Rows
+    #: Numbers in a stored row of masses.
+    width: int
+
+    @property
+    def n(self) -> int:
+        return self.data.n
+
+    @property
+    def parts(self) -> int:
+        return self.data.shuffle.count
+
+    @property
+    def scale(self) -> float:
+        """Turns a sum over pairs into their mean."""
+        return 2.0 / self.graph.entries
+
+    def view(self, partition: int) -> View:
+        return View(self.graph, partition)
+
+    def neighbours(self, partition: int) -> tuple[int, ...]:
+        return self.view(partition).partners
+
+    def table(self, partition: int) -> NDArray[np.float32]:
+        """The rows of a partition, ready for the metric."""
+        return self.metric.table(self.data.read(partition))
+
+    def masses(self, url: str) -> PartitionArray:
+        """A store of masses of this problem."""
+        return PartitionArray(url, self.data.shuffle, self.width, "float32")
+
+    def state_problem(self, pairs: ViewPairs) -> Problem:
+        return Problem(self.focal_sets, pairs, pairs.view.plan)
+
+    # ------------------------------------------------------------------ memory
+    @cached_property
+    def view_rows(self) -> int:
+        return self.data.shuffle.rows * (1 + len(self.neighbours(0)))
+
+    def view_bytes(self) -> int:
+        """A view at work but for its pairs: masses twice, their table, and attributes."""
+        masses = 8 * self.width + 4 * padded_width(self.width)
+        return self.view_rows * (masses + 4 * padded_width(self.data.d))
+
+    def whole_bytes(self) -> int:
+        """All partitions with their pairs and masses, and a view at work."""
+        masses = self.n * (4 * self.width + 8)
+        return masses + self.parts * self.pair_bytes(self.data.shuffle.rows) + self.view_bytes()
+
+    def pair_bytes(self, rows: int) -> int:
+        """The pairs of so many rows, and what is needed to make them."""
+        return rows * self._row_bytes + 8 * _BLOCK * self.graph.k
+
+    def rows_within(self, size: int) -> int:
+        """How many rows' pairs fit into `size` bytes."""
+        return max(size - self.pair_bytes(0), 0) // self._row_bytes
+
+    @property
+    def _row_bytes(self) -> int:
+        return 8 * self.graph.k + 40
+
+
+@dataclass(frozen=True)
+class ViewPairs:
+    """Pairs of a view's own rows; a `Pairs` of which only these rows are asked.
+
+    Attributes
+    ----------
+    source : callable
+        Gives the rows of the view, when they are needed.
+    active : (own,) bool or None
+        Rows whose pairs are wanted; None for all. The others have none.
+    kept : blocks that were made before, by their bounds; filled where `keep` is set
+    """
+
+    view: View
+    d0: float
+    source: Callable[[], AttributeSource]
+    n_threads: int = 1
+    active: NDArray[np.bool_] | None = None
+    keep: bool = False
+    kept: dict[tuple[int, int], Block] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        return self.view.n
+
+    @property
+    def entries(self) -> int:
+        return int(sum(self.block(lo, hi).degree.sum() for lo, hi in self.view.plan.pieces))
+
+    def block(self, lo: int, hi: int) -> Block:
+        found = self.kept.get((lo, hi))
+        if found is None:
+            found = self._made(lo, hi)
+            if self.keep:
+                self.kept[lo, hi] = found
+        return found
+
+    def _made(self, lo: int, hi: int) -> Block:
+        rows = np.arange(lo, hi, dtype=np.uint32)
+        partner, degree = self.view.pairs(lo, hi)
+        if self.active is not None:
+            rows, partner = rows[self.active[lo:hi]], partner[self.active[lo:hi]]
+        D = self._distances(rows, partner)
+        if self.active is None:
+            return row_block(lo, partner, degree, D, self.d0)
+        packed = row_block(lo, partner, degree[self.active[lo:hi]], D, self.d0)
+        first, count = np.zeros(hi - lo, np.int64), np.zeros(hi - lo, np.int64)
+        first[self.active[lo:hi]] = packed.first
+        count[self.active[lo:hi]] = packed.degree
+        return Block(lo, first, count, packed.partner, packed.delta)
+
+    def _distances(
+        self, rows: NDArray[np.uint32], partner: NDArray[np.uint32]
+    ) -> NDArray[np.float32]:
+        source = self.source()
+        D = np.empty(partner.shape, np.float32)
+
+        def fill(at: int) -> None:
+            part = slice(at, at + _BLOCK)
+            D[part] = source.distances(rows[part], partner[part])
+
+        starts = range(0, len(rows), _BLOCK)
+        if self.n_threads == 1:
+            for at in starts:
+                fill(at)
+        else:
+            with ThreadPoolExecutor(self.n_threads) as pool:
+                list(pool.map(fill, starts))  # the first error is raised
+        return D

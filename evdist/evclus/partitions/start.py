@@ -1,0 +1,85 @@
+"""Where a fit in partitions starts: d0 and landmarks from a sample, then every partition placed.
+
+The order of the objects is random, so the rows of the first positions are a random sample. One task
+reads them and does what `evdist.evclus.start` does for data in memory; nothing else is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.belief import FocalSets
+from evdist.data.layout import PartitionedData
+from evdist.data.sources import AttributeSource
+from evdist.evclus.landmarks import Landmarks
+from evdist.evclus.partitions.problem import PartitionedProblem
+from evdist.evclus.rows.protocol import Rows
+from evdist.evclus.start import (
+    PLACED_AGAINST,
+    Settings,
+    find_d0,
+    first_masses,
+    place,
+    random_masses,
+)
+from evdist.kernels.distances import Metric
+from evdist.stores.partitioned import PartitionArray
+
+#: Rows of the sample at least, and for each cluster: several times the landmarks.
+_SAMPLE, _PER_CLUSTER = 1 << 15, 240
+
+
+@dataclass(frozen=True)
+class Start:
+    """What all partitions are placed against. `landmarks.objects` are positions."""
+
+    metric: Metric
+    d0: float
+    d0_curve: list[tuple[float, float]]
+    landmarks: Landmarks
+
+
+def sample_rows(n: int, n_clusters: int) -> int:
+    """Rows that the start is made from."""
+    return min(n, max(_SAMPLE, _PER_CLUSTER * n_clusters))
+
+
+def find_start(
+    data: PartitionedData, metric: str, focal_sets: FocalSets, settings: Settings, rows: Rows
+) -> Start:
+    """The task that draws the sample."""
+    X = data.sample(sample_rows(data.n, settings.n_clusters))
+    source = AttributeSource.of(X, metric, 1)
+    d0, curve = find_d0(
+        source, settings.d0, settings.n_clusters, k=settings.k, seed=settings.seed, rows=rows
+    )
+    _, landmarks = first_masses(source, focal_sets, d0, settings, rows)
+    return Start(source.metric, d0, curve, landmarks)
+
+
+def place_partition(
+    problem: PartitionedProblem,
+    start: Start,
+    settings: Settings,
+    point: PartitionArray,
+    partition: int,
+) -> None:
+    """First masses of one partition, written to a store."""
+    if not point.has(partition):
+        point.write(partition, _placed(problem, start, settings, partition))
+
+
+def _placed(
+    problem: PartitionedProblem, start: Start, settings: Settings, partition: int
+) -> NDArray[np.float32]:
+    size = problem.data.shuffle.size(partition)
+    if settings.init == "random":
+        rng = np.random.default_rng([settings.seed, 5, partition])
+        return random_masses(size, problem.width, rng)
+    X = problem.data.read(partition)
+    k = min(settings.k, PLACED_AGAINST)
+    mass = place(start.landmarks, X, k=k, seed=settings.seed, rows=problem.rows)
+    return problem.rows.on_host(mass)

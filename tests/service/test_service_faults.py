@@ -1,0 +1,76 @@
+"""The servers themselves are killed in the middle of a fit; and runs that were deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fault_cluster import FaultCluster, fault_cluster
+from service.servers import Prefect, prefect_server, wait_for
+from service.test_service_prefect import LONG, in_process, objects, sweeping
+
+from evdist import Client
+from evdist.service.client.deployment import Deployment
+from evdist.service.jobs import JobState
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+
+
+@dataclass
+class Servers:
+    dask: FaultCluster
+    prefect: Prefect
+    storage: str
+
+    def client(self) -> Client:
+        return Client(self.storage, self.prefect.api_url)
+
+
+@pytest.fixture(scope="module")
+def servers(bucket, tmp_path_factory) -> Iterator[Servers]:
+    folder: Path = tmp_path_factory.mktemp("faults")
+    with (
+        fault_cluster(folder / "dask") as dask,
+        prefect_server(folder) as prefect,
+        prefect.worker({"EVDIST_SCHEDULER": dask.address}),
+    ):
+        yield Servers(dask, prefect, bucket)
+
+
+@pytest.mark.parametrize("victim", ["scheduler", "prefect server"])
+def test_kill_9_of_a_server_changes_no_bit(servers, victim):
+    seed = 50 + len(victim)
+    X = objects(seed)
+    given = {**LONG, "max_iter": 150, "random_state": seed}
+    job = servers.client().submit(X, **given)
+    sweeping(job)
+    if victim == "scheduler":
+        servers.dask.replace_scheduler()
+    else:
+        servers.prefect.restart()
+    job.wait(400, bar=False)
+    np.testing.assert_array_equal(np.asarray(job.result().mass), in_process(X, **given))
+
+
+def test_a_cancel_is_kept_and_deleted_flow_runs_do_not_block_the_resume(servers):
+    job = servers.client().submit(objects(70), **LONG, max_iter=100_000, random_state=0)
+    sweeping(job)
+    job.cancel()
+    wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
+    backend = Deployment(servers.prefect.api_url)
+    with backend._client() as client:
+        for one in backend._runs(client, job.folder):
+            wait_for("the flow run", lambda run=one: _ended(client, run.id), 60)
+            client.delete_flow_run(one.id)
+    job.resume()
+    sweeping(job)
+    job.cancel()
+    wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
+
+
+def _ended(client, run) -> bool:
+    state = client.read_flow_run(run).state
+    return state is not None and state.is_final()
