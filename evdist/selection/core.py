@@ -23,6 +23,7 @@ from evdist.selection.criteria import (
     criterion_for,
     curve_of,
     needs_fits,
+    on_scale,
     refuse_one_cluster,
     score_of,
 )
@@ -175,6 +176,7 @@ def _from_data(
     """The curve of the data, and one fit."""
     metric = getattr(estimator, "metric", None)
     table = X if is_pair_list(X, metric) or hasattr(X, "dtype") else np.asarray(X, dtype=float)
+    table = on_scale(table, getattr(estimator, "scale", None))
     shown, values, best = curve_of(criterion, table, metric, numbers)
     model = clone(estimator).set_params(n_clusters=best).fit(X, **fit)
     candidates = (Candidate(c, value) for c, value in zip(shown, values, strict=True))

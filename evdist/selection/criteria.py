@@ -25,6 +25,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
 
+from evdist.data.scale import scale_of
 from evdist.data.sources import MatrixSource, is_pair_list, make_source
 from evdist.estimators.number import find_modes
 from evdist.kernels.distances import METRICS
@@ -77,6 +78,15 @@ def curve_of(
         return tried, values, tried[int(np.argmax(values))]
     values, error = _gaps(rows, tried)
     return tried, values, tried[_first_gap(values, error)]
+
+
+def on_scale(X: Any, kind: str | None) -> Any:
+    """X on the scale that the estimator brings it to."""
+    if kind is None:
+        return X
+    table = np.asarray(X, dtype=float)
+    scale = scale_of(kind, table)
+    return table if scale is None else scale(table)
 
 
 def known_metric_or_euclidean(metric: Any) -> Any:

@@ -258,3 +258,11 @@ def test_the_figure_tells_fits_that_did_not_converge(X):
 def test_the_example_of_the_docstring_is_true():
     (example,) = doctest.DocTestFinder(recurse=False).find(evdist.select, "select")
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_modes_are_counted_on_the_scale_of_the_estimator(X):
+    rng = np.random.default_rng(0)
+    wide = np.column_stack([X, 1e4 * rng.normal(size=len(X))])
+    model = ECM(scale="standard", beta=1.2, random_state=0)
+    scaled = (wide - wide.mean(axis=0)) / wide.std(axis=0)
+    assert select(wide, model).values == select(scaled, ECM(beta=1.2, random_state=0)).values

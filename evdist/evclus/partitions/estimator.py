@@ -72,7 +72,7 @@ def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     with model._reporting() as report, admitted(client, _taken(client), report):
         fit = fit_partitions(X, model.metric, settings, partition_site(model, client), report)
     model.d0_, model.d0_curve_ = fit.d0, fit.d0_curve
-    model._landmarks, model._kept = fit.landmarks, fit.kept
+    model._landmarks, model._kept, model._map = fit.landmarks, fit.kept, None
     partition = lazy_partition(fit.answer, client is not None or is_dask(X))
     model._finish(partition, fit.solution.history, fit.solution.converged, sweeps="sweeps")
 

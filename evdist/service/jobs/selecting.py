@@ -7,7 +7,7 @@ from typing import Any
 
 from evdist.selection import choose, criterion_for, curve_of, parameters_of, score_of
 from evdist.selection.core import NUMBERS, verdict
-from evdist.selection.criteria import needs_fits
+from evdist.selection.criteria import needs_fits, on_scale
 from evdist.service.config import JobConfig
 from evdist.service.jobs.context import Job, enter_all
 from evdist.service.jobs.fitting import keep_model
@@ -29,7 +29,8 @@ def select(job: Job) -> dict[str, Any]:
         best = rows[at]
     else:
         job.tell("select")
-        shown, values, number = curve_of(criterion, job.X, job.metric, numbers)
+        table = on_scale(job.X, config.parameters.get("scale"))
+        shown, values, number = curve_of(criterion, table, job.metric, numbers)
         best = _candidate(job, number, criterion)
         rows = [{"n_clusters": c, criterion: value} for c, value in zip(shown, values, strict=True)]
     number = best["n_clusters"]
