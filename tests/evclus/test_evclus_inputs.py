@@ -256,7 +256,7 @@ def test_bad_data_is_refused_by_name(X, make, options, says):
 
 
 def test_files_that_cannot_be_read_say_why(X, tmp_path):
-    with pytest.raises(ValueError, match=r"X.xlsx: known endings are .npy, .csv, .csv.gz"):
+    with pytest.raises(ValueError, match=r"X.xlsx: known endings are .npy, .csv, .tsv, .csv.gz"):
         fit(tmp_path / "X.xlsx")
     with pytest.raises(FileNotFoundError, match=r"X\.csv"):
         fit(tmp_path / "X.csv")
