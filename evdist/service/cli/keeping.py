@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from evdist.service.cli.late import Late
 from evdist.service.cli.options import ApiUrl, Json, Storage
 from evdist.service.cli.out import errors, say, show, table
-from evdist.service.client import Client
-from evdist.service.jobs.keeping import total
-from evdist.stores.paths import size
 
 __all__ = ["jobs"]
+
+Client: Any = Late("evdist.service.client:Client")
+total: Any = Late("evdist.service.jobs.keeping:total")
+size: Any = Late("evdist.stores.paths:size")
 
 jobs = typer.Typer(help="List, remove and collect the jobs of a storage.", no_args_is_help=True)
 
