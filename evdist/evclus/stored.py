@@ -103,8 +103,9 @@ def _described(source: Source) -> dict[str, NDArray]:
             return {"row": row, "centre": metric.centre, **more}
         case CallableSource():
             if source.X.dtype.kind == "U":  # text of one width: its letters are numbers
-                letters = np.ascontiguousarray(source.X).view(np.uint32)
-                return {"text": letters.reshape(len(source.X), -1)}
+                width = source.X.dtype.itemsize // 4
+                letters = np.ascontiguousarray(source.X).reshape(-1).view(np.uint32)
+                return {"text": letters.reshape(*source.X.shape, width)}
             if source.X.dtype.kind not in "fiub":
                 raise TypeError(
                     f"Rows of {source.X.dtype} cannot be saved without pickle. Describe the "
@@ -130,7 +131,7 @@ def _source(
             )
         if "text" in arrays:
             letters = np.ascontiguousarray(arrays["text"], np.uint32)
-            return CallableSource(letters.view(f"<U{letters.shape[1]}")[:, 0], metric)
+            return CallableSource(letters.view(f"<U{letters.shape[-1]}")[..., 0], metric)
         return CallableSource(arrays["row"], metric)
     if metric is not None:
         raise StoreError(

@@ -166,16 +166,28 @@ def test_a_metric_that_is_saved_is_not_asked_for(tmp_path):
         EVCLUS.load(tmp_path / "model", metric=hypot)
 
 
-def test_rows_that_are_no_numbers_are_refused_before_anything_is_written(tmp_path):
+def test_rows_of_unequal_length_are_refused_before_anything_is_written(tmp_path):
+    series = [[0.0], [0.1, 0.0], [0.2], [5.0], [5.1, 5.0], [5.2]]
+
+    def differing(a, b):
+        return abs(float(np.mean(a) - np.mean(b)))
+
+    model = EVCLUS(2, metric=differing, d0=3.0, random_state=0).fit(series)
+    with pytest.raises(TypeError, match="Rows of object cannot be saved without pickle"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_text_is_saved(tmp_path):
     words = np.array([["aaa"], ["aab"], ["abb"], ["xyz"], ["xyy"], ["xzz"]])
 
     def differing(a, b):
         return float(sum(p != q for p, q in zip(a[0], b[0], strict=True)))
 
     model = EVCLUS(2, metric=differing, d0=3.0, random_state=0).fit(words)
-    with pytest.raises(TypeError, match="Rows of <U3 cannot be saved without pickle"):
-        model.save(tmp_path / "model")
-    assert not (tmp_path / "model").exists()
+    model.save(tmp_path / "model")
+    again = EVCLUS.load(tmp_path / "model", metric=differing)
+    same_bits(again.predict_mass(words), model.predict_mass(words))
 
 
 # ---------------------------------------------------------------------- append
