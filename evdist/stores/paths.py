@@ -144,7 +144,9 @@ def sync(url: Url) -> None:
     filesystem, path = _open(url)
     if isinstance(filesystem, LocalFileSystem):
         for item in [Path(path), *Path(path).rglob("*")]:
-            _flush(item)
+            # Another thread may have put a draft in its place meanwhile: it flushes its own.
+            with suppress(FileNotFoundError):
+                _flush(item)
 
 
 @contextmanager

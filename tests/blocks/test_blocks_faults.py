@@ -217,7 +217,7 @@ def test_a_job_waits_for_room_and_the_first_comes_first(scheduler):
     assert order == ["a"], "the small one must not pass the large one for ever"
     # Let in one after the other: which thread says so first is not ours to decide.
     large[0].go.set()
-    wait_for("both", lambda: set(order) == {"a", "b", "small"}, 20)
+    wait_for("both", lambda: set(order) == {"a", "b", "small"}, 60)
     for one in (*large, small):
         one.go.set()
         one.join(20)

@@ -54,9 +54,9 @@ def test_solid_lines_enclose_the_lower_and_dashed_lines_the_upper_approximation(
 def test_decisions_are_drawn_in_their_words(partition, X):
     ax = plot.approximations(partition, X, rule="decision", level=0.8)
     found = partition.decide(0.8)
-    drawn = [artist(ax, f"sure-{k}") for k in (1, 2, 3)]
+    drawn = [artist(ax, f"sure-{k}") for k in range(3)]
     assert sum(len(points.get_offsets()) for points in drawn if points) == found.sure.sum()
-    drawn = [artist(ax, f"between-{k}") for k in (1, 2, 3)]
+    drawn = [artist(ax, f"between-{k}") for k in range(3)]
     assert sum(len(points.get_offsets()) for points in drawn if points) == found.between.sum()
     assert len(artist(ax, "outliers").get_offsets()) == found.outlier.sum()
     words = {text.get_text() for text in ax.get_legend().get_texts()}
