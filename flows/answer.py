@@ -11,7 +11,7 @@ from prefect.artifacts import (
 )
 
 from evdist.plot import sizes, to_png
-from evdist.report.facts import in_words
+from evdist.report.facts import collect, in_words
 from evdist.service.jobs import JobResult
 
 __all__ = ["publish"]
@@ -19,14 +19,14 @@ __all__ = ["publish"]
 
 def publish(result: JobResult) -> None:
     """Words, a table of clusters, a picture."""
-    key, summary = result.folder.id, result.partition.summary()
+    key, facts = result.folder.id, collect(result.partition)
     create_markdown_artifact(
-        f"## {key}\n\n{in_words(summary)}\n\n"
+        f"## {key}\n\n{in_words(facts)}\n\n"
         f"Report: `{result.report}`\n\nMasses: `{result.folder.path('masses.zarr')}`\n",
         key=f"answer-{key}",
     )
-    rows = [{"cluster": k + 1, **row} for k, row in enumerate(result.metrics["clusters"])]
+    rows = [{"cluster": k, **row} for k, row in enumerate(result.metrics["clusters"])]
     create_table_artifact(rows, key=f"clusters-{key}")
     # Inside the artifact: a user of Prefect need not have access to the storage.
-    picture = b64encode(to_png(sizes(summary))).decode("ascii")
+    picture = b64encode(to_png(sizes(facts.summary))).decode("ascii")
     create_image_artifact(f"data:image/png;base64,{picture}", key=f"sizes-{key}")

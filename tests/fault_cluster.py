@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from distributed import Client
 from service.servers import ROOT, answers, end, free_port, wait_for
 
 BIN = Path(sys.executable).parent
@@ -64,6 +65,8 @@ class FaultCluster:
         self.start_scheduler()
         for _ in range(n_workers):
             self.start_worker()
+        with Client(self.address, set_as_default=False) as client:  # a fit takes those there are
+            client.wait_for_workers(n_workers, timeout=60)
 
     def replace_scheduler(self, *, port: int | None = None) -> None:
         """Kill it, and start another, with workers of its own: as an upgrade does."""
