@@ -56,7 +56,7 @@ class CCMParameters(_Started):
 
     n_clusters: int = 4
     gamma: float = 1.0
-    beta: float = 2.0
+    beta: float | str = "auto"
     delta: float | str = "auto"
     focal_sets: str = "pairs"
 
