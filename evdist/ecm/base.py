@@ -160,7 +160,7 @@ def beta_for(beta: Any, n: int, d: int) -> Any:
     """What was given; for "auto" at most 2, and less where n points in d dimensions need it.
 
     Schwaemmle and Jensen, "A simple and fast method to determine the parameters for fuzzy c-means
-    cluster analysis" (2010), equation (5): the least fuzzifier with which random points have no
+    cluster analysis" (2010): the least fuzzifier with which random points have no
     clusters. In many dimensions distances are alike, and any softer one lets prototypes meet.
     """
     if isinstance(beta, str) and beta == "auto":
