@@ -77,7 +77,7 @@ def begin(
     """All that comes before the first sweep but the dissimilarities of the pairs."""
     if begins_with_groups(source, family, settings):
         tell(Progress("group objects", 0, 0))
-        return _from_groups(source, family, settings, n_threads, linked)
+        return _from_groups(source, family, settings, starter, n_threads, linked)
     # A permutation of many objects takes as long as the start on a device.
     with ThreadPoolExecutor(1) as beside:
         drawn = beside.submit(draw_layout, source.n, settings.k, settings.seed)
@@ -116,16 +116,23 @@ def _near(groups: Groups, settings: Settings) -> Layout:
 
 
 def _from_groups(
-    source: Source, family: FocalSets, settings: Settings, n_threads: int, linked: bool
+    source: Source,
+    family: FocalSets,
+    settings: Settings,
+    starter: Starter,
+    n_threads: int,
+    linked: bool,
 ) -> Beginning:
-    groups = find_groups(source, settings.n_clusters, settings.seed, n_threads)
+    groups = starter.groups(source, settings.n_clusters, settings.seed, n_threads)
     d0 = _d0_of(source, groups, settings)
     sparse = has_sparse_rows(family, settings) and not linked
-    masses = labelled(groups.labels, START) if sparse else _labelled(groups.labels, family)
     count = max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters)
     objects = np.union1d(some_objects(source.n, count, settings.seed), groups.middle)
     objects = objects.astype(np.uint32)
-    landmarks = Landmarks(source.subset(objects), objects, masses[objects], family, d0)
+    theirs = groups.labels[objects]
+    some = labelled(theirs, START) if sparse else _labelled(theirs, family)
+    landmarks = Landmarks(source.subset(objects), objects, some, family, d0)
+    masses = starter.labelled(groups) if sparse else _labelled(groups.labels, family)
     return Beginning(d0, [], [masses], landmarks, _near(groups, settings), sparse)
 
 

@@ -1,0 +1,100 @@
+"""Lists of clusters: the CUDA source of lists.cu, run on the CPU, against the rows of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from gpu.list_cases import CPU, copied, random_lists, stress, swept
+
+from evdist.evclus.rows.arrays import Graph
+from evdist.evclus.rows.list_state import labelled_rows
+from evdist.evclus.rows.lists import MAX_NEAR_SUMS, list_kernels_on
+from evdist.evclus.rows.numba import NumbaRows
+from evdist.evclus.sampling import near_layout
+from evdist.kernels.sparse_rows import decode, labelled
+
+CASES = {
+    "30 clusters": {"c": 30},
+    "uniform pairs": {"c": 30, "near": False},
+    "weights": {"c": 40, "weighted": True},
+    "long lists": {"c": 60, "spread": 1.0},
+    "sums in global memory": {"c": MAX_NEAR_SUMS + 1, "spread": 0.002},
+    "an odd number": {"c": 30, "n": 307, "k": 37},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_change_as_on_threads(list_source, case):
+    problem, start, state = random_lists(**CASES[case])
+    list_source.settle(state.mass)
+    with NumbaRows().executor(problem, start) as executor:
+        here = executor._state
+        np.testing.assert_array_equal(state.mass.numpy(), here.mass)
+        assert stress(list_source, state) == pytest.approx(executor.objective()[0], rel=1e-12)
+        first = slice(0, state.graph.bounds[1])
+        here.update([0], 0.0)
+        list_source.update(state, 0)
+        found, expected = state.change[0, first].numpy(), here.gains()[first]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
+        # Paths part where minimisers are not unique.
+        for skip in (0.0, 1e-9, 1e-9, 0.0):
+            assert swept(list_source, state, skip) <= 0
+            executor.sweep(skip)
+        assert stress(list_source, state) == pytest.approx(executor.objective()[0], rel=1e-2)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_objective_falls_by_what_the_rows_say(list_source, case):
+    _, _, state = random_lists(**CASES[case], seed=3)
+    list_source.settle(state.mass)
+    before = stress(list_source, state)
+    for skip in (0.0, 1e-6, 1e-6, 0.0, 1e-6, 0.0):
+        change = swept(list_source, state, skip)
+        after = stress(list_source, state)
+        assert after <= before
+        assert after - before == pytest.approx(change, rel=1e-5, abs=1e-9)
+        before = after
+    mass = decode(state.mass.numpy(), state.n_clusters).astype(float)
+    assert (mass.sum(axis=1) == 1).all()
+    assert (mass * (1 << 24) == np.rint(mass * (1 << 24))).all()
+
+
+def test_chosen_places_and_parts_of_the_pairs(list_source):
+    _, _, state = random_lists(c=30)
+    list_source.settle(state.mass)
+    whole = copied(state)
+    lo, hi = state.graph.bounds[1:3]
+    list_source.update(whole, 1)
+    places = torch.arange(hi - lo, dtype=torch.int32)
+    for part in places.split(29):
+        some = copied(state)
+        some.mass, some.change = state.mass, state.change
+        some.first = lo + int(part[0])
+        some.delta = state.delta[:, :, some.first : some.first + len(part)].contiguous()
+        list_source.update(some, 1, part)
+    assert torch.equal(state.mass.view(torch.int32), whole.mass.view(torch.int32))
+    assert torch.equal(state.change, whole.change)
+
+
+def test_a_start_has_the_bits_of_the_cpu():
+    labels = np.array([3, 0, 31, 17, 31000])
+    there = labelled_rows(labels, 0.75, CPU).numpy()
+    np.testing.assert_array_equal(there.view(np.uint32), labelled(labels, 0.75).view(np.uint32))
+
+
+def test_near_partners_are_those_of_the_cpu():
+    graph = near_layout(np.random.default_rng(0).integers(30, size=1003), 24, 0.5, 0).graph
+    partner, degree = graph.partners(0, 1003)
+    there = Graph.of(graph, CPU)
+    for colour, partners in enumerate(there.colours):
+        lo, hi = there.bounds[colour : colour + 2]
+        at, exists = partners.positions(torch.arange(hi - lo))
+        for t in range(hi - lo):
+            mine = at[:, t][exists[:, t]].tolist()
+            assert mine == partner[lo + t, : degree[lo + t]].tolist()
+
+
+def test_no_lists_without_a_gpu():
+    with pytest.raises(ValueError, match="run on a GPU or on threads, not on cpu"):
+        list_kernels_on(CPU)
