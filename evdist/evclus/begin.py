@@ -8,7 +8,7 @@ one preliminary partition (`evdist.evclus.groups`); docs/decisions/many-clusters
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,6 +124,21 @@ def _from_groups(
     linked: bool,
 ) -> Beginning:
     groups = starter.groups(source, settings.n_clusters, settings.seed, n_threads)
+    # A permutation of many objects takes as long as all the rest.
+    with ThreadPoolExecutor(1) as beside:
+        drawn = beside.submit(_near, groups, settings)
+        return _begun(source, family, settings, starter, groups, drawn, linked)
+
+
+def _begun(
+    source: Source,
+    family: FocalSets,
+    settings: Settings,
+    starter: Starter,
+    groups: Groups,
+    layout: Future[Layout],
+    linked: bool,
+) -> Beginning:
     d0 = _d0_of(source, groups, settings)
     sparse = has_sparse_rows(family, settings) and not linked
     count = max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters)
@@ -133,7 +148,7 @@ def _from_groups(
     some = labelled(theirs, START) if sparse else _labelled(theirs, family)
     landmarks = Landmarks(source.subset(objects), objects, some, family, d0)
     masses = starter.labelled(groups) if sparse else _labelled(groups.labels, family)
-    return Beginning(d0, [], [masses], landmarks, _near(groups, settings), sparse)
+    return Beginning(d0, [], [masses], landmarks, layout.result(), sparse)
 
 
 def _d0_of(source: Source, groups: Groups, settings: Settings) -> float:

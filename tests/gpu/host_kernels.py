@@ -22,7 +22,8 @@ _PRELUDE = """
 #include <cmath>
 #define __device__ static
 #define __global__
-#define __launch_bounds__(x)
+#define __launch_bounds__(...)
+#define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 struct Index { int x, y; };
 struct uint2 { unsigned x, y; };

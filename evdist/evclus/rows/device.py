@@ -33,7 +33,7 @@ from evdist.evclus.rows.arrays import (
     tiles,
     untile,
 )
-from evdist.evclus.rows.attributes import gamma_of, on_device, positions_of, tiles_of
+from evdist.evclus.rows.attributes import gamma_of, gathered, on_device, positions_of, tiles_of
 from evdist.evclus.rows.cuda import Kernels, kernels_on
 from evdist.evclus.rows.device_groups import groups_on
 from evdist.evclus.rows.device_pairs import DevicePairs, by_colour, keep_pieces, spread_out
@@ -217,7 +217,7 @@ class DeviceRows:
             out = np.empty_like(mass)
             out[order] = mass
             return out
-        return mass[positions_of(on_device(order, mass.device))].cpu().numpy()
+        return gathered(mass, positions_of(on_device(order, mass.device)))
 
     def on_host(self, mass: NDArray | Tensor) -> NDArray[np.float32]:
         return mass if isinstance(mass, np.ndarray) else mass.cpu().numpy()

@@ -38,7 +38,12 @@ typedef unsigned short u16;
 
 #define TRIANGLE (W * (W + 1) / 2)
 #define AT(a, b) ((a) >= (b) ? (a) * ((a) + 1) / 2 + (b) : (b) * ((b) + 1) / 2 + (a))
-#define PLACES (PER * LANES)
+// Place of a lane's partner number j, and whether there is one: beyond the last place lanes read the
+// last one, with weight zero.
+#define OWNS(j) ((j) * LANES + LANE < k)
+#define PLACE(j) (OWNS(j) ? (j) * LANES + LANE : k - 1)
+// Clusters that become columns after one look at their gradients, at most.
+#define ENTRANTS 4
 #define KEYS 64
 // A lane's numbers lie in registers where they are few.
 #if PER <= 8
@@ -46,19 +51,27 @@ typedef unsigned short u16;
 #else
 #define UNROLL _Pragma("unroll 1")
 #endif
+#if PER <= 4 && W <= 16
+#define BLOCKS 6
+#else
+#define BLOCKS 1
+#endif
 
 #if LANES == 32
 #define LANE ((int)(threadIdx.x & 31))
 #define WARP ((int)(blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5)))
 #define IN_BLOCK ((int)(threadIdx.x >> 5))
 #define SYNC __syncwarp()
+// The rest of a row comes into the cache while its first words are waited for.
+#define FETCH(row) \
+    asm volatile("prefetch.global.L2 [%0]; prefetch.global.L2 [%1];" ::"l"(row + 8), "l"(row + 16))
 extern __shared__ double shared_room[];
-__device__ inline double warp_sum(double x) {
+__device__ __forceinline__ double warp_sum(double x) {
 #pragma unroll
     for (int far = 16; far; far >>= 1) x += __shfl_xor_sync(~0u, x, far);
     return x;
 }
-__device__ inline i64 warp_max(i64 x) {
+__device__ __forceinline__ i64 warp_max(i64 x) {
 #pragma unroll
     for (int far = 16; far; far >>= 1) {
         i64 other = __shfl_xor_sync(~0u, x, far);
@@ -71,6 +84,7 @@ __device__ inline i64 warp_max(i64 x) {
 #define WARP ((int)blockIdx.x)
 #define IN_BLOCK 0
 #define SYNC
+#define FETCH(row)
 static double shared_room[1];
 static inline double warp_sum(double x) { return x; }
 static inline i64 warp_max(i64 x) { return x; }
@@ -80,18 +94,18 @@ static inline int atomicExch(int* at, int x) { int old = *at; *at = x; return ol
 
 // Sums over the lanes of eight numbers each, into out[0 .. count - 1]: lanes exchange halves, so
 // that nine exchanges do the work of forty.
-__device__ inline void put_sums(double* v, double* out, int count) {
+template <typename real>
+__device__ __forceinline__ void put_sums(real* v, double* out, int count) {
 #if LANES == 32
     int lane = LANE;
-#pragma unroll
-    for (int half = 4, far = 16; half; half >>= 1, far >>= 1) {
-        bool upper = lane & far;
-#pragma unroll
-        for (int i = 0; i < half; i++) {
-            double keep = upper ? v[i + half] : v[i], send = upper ? v[i] : v[i + half];
-            v[i] = keep + __shfl_xor_sync(~0u, send, far);
-        }
+#define EXCHANGE(half, far)                                                                      \
+    _Pragma("unroll") for (int i = 0; i < half; i++) {                                           \
+        real keep = lane & far ? v[i + half] : v[i], send = lane & far ? v[i] : v[i + half];     \
+        v[i] = keep + __shfl_xor_sync(~0u, send, far);                                           \
     }
+    EXCHANGE(4, 16)
+    EXCHANGE(2, 8)
+    EXCHANGE(1, 4)
     v[0] += __shfl_xor_sync(~0u, v[0], 2);
     v[0] += __shfl_xor_sync(~0u, v[0], 1);
     int which = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
@@ -101,7 +115,7 @@ __device__ inline void put_sums(double* v, double* out, int count) {
 #endif
 }
 
-// What the lanes of a warp share; A follows, (W, PLACES) float32, then sums by cluster, (c,) int32.
+// What the lanes of a warp share; A follows, (W, k) float32, then sums by cluster, (c,) int32.
 struct Room {
     double S[TRIANGLE], L[TRIANGLE];
     double g[W], m[W], now[W], d[W], y[W], z[W], inverse[W];
@@ -114,7 +128,7 @@ struct Quad {
     float mass[4];
 };
 
-__device__ inline Quad load_quad(const float* row, int q) {
+__device__ __forceinline__ Quad load_quad(const float* row, int q) {
     Quad out;
     uint2 ids = *(const uint2*)(row + FIRST_ID / 2 + 2 * q);
     float4 mass = *(const float4*)(row + FIRST_MASS + 4 * q);
@@ -130,7 +144,7 @@ __device__ inline Quad load_quad(const float* row, int q) {
 }
 
 // The column of a cluster, -1 for none.
-__device__ inline int column_of(const int* key, int a) {
+__device__ __forceinline__ int column_of(const int* key, int a) {
     int at = a & (KEYS - 1), found;
     while ((found = key[at]) >= 0) {
         if (found >> 8 == a) return found & 255;
@@ -139,7 +153,7 @@ __device__ inline int column_of(const int* key, int a) {
     return -1;
 }
 
-__device__ inline void add_key(int* key, int a, int column) {
+__device__ __forceinline__ void add_key(int* key, int a, int column) {
     int at = a & (KEYS - 1);
     while (key[at] >= 0) at = (at + 1) & (KEYS - 1);
     key[at] = a << 8 | column;
@@ -147,24 +161,35 @@ __device__ inline void add_key(int* key, int a, int column) {
 
 // Row i's own clusters as keys of columns 2, 3, ..., with their masses; returns how many columns.
 // Where there are more than `most`, nothing but the number.
-__device__ inline int own_columns(
+__device__ __forceinline__ int own_columns(
     const float* row, int most, int* key, int* cluster, double* m) {
     for (int a = LANE; a < KEYS; a += LANES) key[a] = -1;
     SYNC;
+    const u16* ids = (const u16*)row + FIRST_ID;
+#if LANES == 32
+    int lane = LANE, q = lane < SLOTS ? lane : 0;
+    float mass = row[FIRST_MASS + q], head = row[lane & 1];
+    int a = ids[q], columns = 2 + __popc(__ballot_sync(~0u, lane < SLOTS && mass > 0.0f));
+    if (columns > most) return columns;
+    if (lane < 2) m[lane] = head;
+    if (lane < columns - 2) {
+        if (cluster) cluster[2 + lane] = a;
+        m[2 + lane] = mass;
+        int at = a & (KEYS - 1);
+        while (atomicCAS(key + at, -1, a << 8 | (2 + lane)) != -1) at = (at + 1) & (KEYS - 1);
+    }
+#else
     int columns = 2;
-    const u16* ids = (const u16*)row;
     while (columns < 2 + SLOTS && row[FIRST_MASS + columns - 2] > 0.0f) columns++;
     if (columns > most) return columns;
-    if (LANE == 0) {
-        m[0] = row[0];
-        m[1] = row[1];
-        for (int p = 2; p < columns; p++) {
-            int a = ids[FIRST_ID + p - 2];
-            if (cluster) cluster[p] = a;
-            m[p] = row[FIRST_MASS + p - 2];
-            add_key(key, a, p);
-        }
+    m[0] = row[0];
+    m[1] = row[1];
+    for (int p = 2; p < columns; p++) {
+        if (cluster) cluster[p] = ids[p - 2];
+        m[p] = row[FIRST_MASS + p - 2];
+        add_key(key, ids[p - 2], p);
     }
+#endif
     SYNC;
     return columns;
 }
@@ -178,7 +203,7 @@ struct Graph {
     int near, size, k;
 };
 
-__device__ inline int partner_of(const Graph& graph, int h, int t, i64 column) {
+__device__ __forceinline__ int partner_of(const Graph& graph, int h, int t, i64 column) {
 #ifdef LISTED
     return h < graph.k ? graph.listed[column] : -1;
 #else
@@ -191,9 +216,17 @@ __device__ inline int partner_of(const Graph& graph, int h, int t, i64 column) {
 #endif
 }
 
+// 1 / x for x > 0 but for the last bits: a step need not be rounded.
+__device__ __forceinline__ double reciprocal(double x) {
+    if (!(x > 1e-30 && x < 1e30)) return 1.0 / x;
+    double y = 1.0f / (float)x;
+    y *= 2.0 - x * y;
+    return y * (2.0 - x * y);
+}
+
 // Step d of the working set that minimises d'(S + eps)d / 2 + g'd with 1'd = 0: LDL' with the lanes
 // side by side, two solves. Returns the least pivot relative to the mean diagonal.
-__device__ inline double equality_step(Room* room, int s, double ridge) {
+__device__ __forceinline__ double equality_step(Room* room, int s, double ridge) {
     double mean = 0.0, diagonal = 0.0, share = 1.0 / s, least = 1e300;
     for (int a = 0; a < s; a++) {
         int p = room->work[a];
@@ -220,7 +253,7 @@ __device__ inline double equality_step(Room* room, int s, double ridge) {
         double pivot = room->L[AT(b, b)];
         least = pivot < least ? pivot : least;
         // Rounding can push the last pivots of a singular S below the proximal term.
-        double inverse = 1.0 / (pivot > eps ? pivot : eps), y = room->y[b], z = room->z[b];
+        double inverse = reciprocal(pivot > eps ? pivot : eps), y = room->y[b], z = room->z[b];
         num += y * z * inverse;
         den += z * z * inverse;
         if (LANE == 0) room->inverse[b] = inverse;
@@ -250,7 +283,7 @@ __device__ inline double equality_step(Room* room, int s, double ridge) {
 
 // As `minimise_on_working_set` of evdist/kernels/simplex.py: moves `now` and g; returns the
 // component that should enter, -1 for none. All lanes see the same numbers and decide the same.
-__device__ inline int minimise(Room* room, int columns, int* size) {
+__device__ __forceinline__ int minimise(Room* room, int columns, int* size) {
     int s = *size;
     unsigned in = 0;
     double scale = 0.0, nu = 0.0;
@@ -321,63 +354,84 @@ struct Mine {
     double kappa[PER], r[PER];
 };
 
-// sum_p x[p] A[p][t]: a conflict, exact where x is on the grid.
-__device__ inline double dot(const float* A, const double* x, int columns, int t) {
-    double sum = 0.0;
-    for (int p = 0; p < columns; p++) sum += x[p] * (double)A[p * PLACES + t];
-    return sum;
+// out[j] = sum_p x[p] A[p][t]: conflicts, exact where x is on the grid.
+__device__ __forceinline__ void dots(
+    const float* A, const double* x, int columns, int k, double* out) {
+UNROLL
+    for (int j = 0; j < PER; j++) out[j] = 0.0;
+    for (int p = 0; p < columns; p++, A += k) {
+        double xp = x[p];
+UNROLL
+        for (int j = 0; j < PER; j++) out[j] += xp * (double)A[PLACE(j)];
+    }
 }
 
-// Row p of S, from the columns 0 .. p.
-__device__ inline void gram_row(const float* A, const Mine& mine, int p, double* S) {
+// Row p of S, from the columns 0 .. p, in float32 as on threads: NOISE is what this leaves.
+__device__ __forceinline__ void gram_row(
+    const float* A, const Mine& mine, int p, int k, double* S) {
     for (int first = 0; first <= p; first += 8) {
-        double v[8];
+        float v[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = 0.0;
+        for (int i = 0; i < 8; i++) v[i] = 0.0f;
 UNROLL
         for (int j = 0; j < PER; j++) {
-            int t = j * LANES + LANE;
-            double x = (double)mine.w[j] * (double)A[p * PLACES + t];
+            int t = PLACE(j);
+            float x = mine.w[j] * A[p * k + t];
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                if (first + i <= p) v[i] += x * (double)A[(first + i) * PLACES + t];
+                if (first + i <= p) v[i] += x * A[(first + i) * k + t];
         }
         put_sums(v, S + p * (p + 1) / 2 + first, p + 1 - first);
     }
 }
 
 // The partners' masses in the columns there are.
-__device__ inline void fill_columns(
-    const float* T, const Room* room, int columns, const Mine& mine, float* A) {
+__device__ __forceinline__ void fill_columns(
+    const float* T, const Room* room, int columns, const Mine& mine, int k, float* A) {
+    unsigned alive[(PER + 31) / 32] = {0};
 UNROLL
     for (int j = 0; j < PER; j++) {
-        int t = j * LANES + LANE;
-        if (mine.at[j] < 0) {
-            for (int p = 0; p < columns; p++) A[p * PLACES + t] = 0.0f;
-            continue;
-        }
-        const float* row = T + (i64)mine.at[j] * WORDS;
-        float base = mine.base[j];
-        A[t] = 1.0f;
-        A[PLACES + t] = row[0];
-        for (int p = 2; p < columns; p++) A[p * PLACES + t] = base;
-        for (int q = 0; q < QUADS; q++) {
-            Quad quad = load_quad(row, q);
+        if (!OWNS(j)) continue;
+        bool there = mine.at[j] >= 0;
+        A[PLACE(j)] = there ? 1.0f : 0.0f;
+        A[k + PLACE(j)] = there ? T[(i64)mine.at[j] * WORDS] : 0.0f;
+        if (there) alive[j >> 5] |= 1u << (j & 31);
+    }
+    for (int p = 2; p < columns; p++)
+UNROLL
+        for (int j = 0; j < PER; j++)
+            if (OWNS(j)) A[p * k + PLACE(j)] = mine.base[j];
+    for (int q = 0; q < QUADS; q++) {
+        Quad quad[PER];
+        bool more = false;
+UNROLL
+        for (int j = 0; j < PER; j++)
+            if (alive[j >> 5] >> (j & 31) & 1) quad[j] = load_quad(T + (i64)mine.at[j] * WORDS, q);
+UNROLL
+        for (int j = 0; j < PER; j++) {
+            if (!(alive[j >> 5] >> (j & 31) & 1)) continue;
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                if (quad.mass[e] > 0.0f) {
-                    int p = column_of(room->key, quad.id[e]);
-                    if (p >= 0) A[p * PLACES + t] = base - quad.mass[e];
+                if (quad[j].mass[e] > 0.0f) {
+                    int p = column_of(room->key, quad[j].id[e]);
+                    if (p >= 0) A[p * k + PLACE(j)] = mine.base[j] - quad[j].mass[e];
                 }
-            if (quad.mass[3] <= 0.0f) break;
+            if (quad[j].mass[3] > 0.0f)
+                more = true;
+            else
+                alive[j >> 5] &= ~(1u << (j & 31));
         }
+        if (!more) break;
     }
+    SYNC;
 }
 
-// The cluster without a column whose gradient is least and seems to be below `below`, -1 for none.
+// Clusters without a column whose gradients seem to be below `below`, the least first: into `found`,
+// ENTRANTS at most; returns how many. A lane offers one of those that it looks at.
 // The gradient of cluster a is sum_t r_t (base_t - s_t(a)); G (c,) is zero before and after.
-__device__ inline int best_entrant(
-    const float* T, const Room* room, const Mine& mine, int c, double below, double fix, int* G) {
+__device__ __forceinline__ int best_entrants(
+    const float* T, const Room* room, const Mine& mine, int c, double below, double fix, int* G,
+    int* found) {
     double common = 0.0;
 UNROLL
     for (int j = 0; j < PER; j++) {
@@ -412,8 +466,8 @@ UNROLL
                 // The first entry of a cluster takes its sum, the others find zero.
                 int total = atomicExch(G + quad.id[e], 0), a = quad.id[e];
                 if (total && total > least && column_of(room->key, a) < 0) {
-                    i64 found = (i64)total * 65536 + (0xFFFF - a);
-                    best = found > best ? found : best;
+                    i64 mark = (i64)total * 65536 + (0xFFFF - a);
+                    best = mark > best ? mark : best;
                 }
             }
             if (quad.mass[3] <= 0.0f) break;
@@ -424,40 +478,64 @@ UNROLL
         int total = G[a];
         G[a] = 0;
         if (total && total > least && column_of(room->key, a) < 0) {
-            i64 found = (i64)total * 65536 + (0xFFFF - a);
-            best = found > best ? found : best;
+            i64 mark = (i64)total * 65536 + (0xFFFF - a);
+            best = mark > best ? mark : best;
         }
     }
 #endif
-    best = warp_max(best);
+    int count = 0;
     SYNC;
-    return best == none ? -1 : 0xFFFF - (int)(best & 0xFFFF);
+#pragma unroll
+    for (int e = 0; e < ENTRANTS; e++) {
+        i64 most = warp_max(best);
+        found[e] = 0xFFFF - (int)(most & 0xFFFF);
+        if (most != none) count++;
+        if (most == best) best = none;
+    }
+    return count;
 }
 
 // Cluster a as column p: the partners' masses and its gradient, which is returned.
-__device__ inline double fill_column(
-    const float* T, int a, int p, const Mine& mine, float* A) {
+__device__ __forceinline__ double fill_column(
+    const float* T, int a, int p, const Mine& mine, int k, float* A) {
     double sum = 0.0;
+    float value[PER];
+    unsigned alive[(PER + 31) / 32] = {0};
 UNROLL
     for (int j = 0; j < PER; j++) {
-        int t = j * LANES + LANE;
-        float value = 0.0f;
-        if (mine.at[j] >= 0) {
-            const float* row = T + (i64)mine.at[j] * WORDS;
-            const u16* ids = (const u16*)row + FIRST_ID;
-            value = mine.base[j];
-            int q = 0;
-            while (q < SLOTS && ids[q] < a) q++;  // they ascend
-            if (q < SLOTS && ids[q] == a) value -= row[FIRST_MASS + q];
-        }
-        A[p * PLACES + t] = value;
-        sum += mine.r[j] * (double)value;
+        value[j] = mine.base[j];
+        if (mine.at[j] >= 0) alive[j >> 5] |= 1u << (j & 31);
     }
+    for (int q = 0; q < QUADS; q++) {
+        Quad quad[PER];
+        bool more = false;
+UNROLL
+        for (int j = 0; j < PER; j++)
+            if (alive[j >> 5] >> (j & 31) & 1) quad[j] = load_quad(T + (i64)mine.at[j] * WORDS, q);
+UNROLL
+        for (int j = 0; j < PER; j++) {
+            if (!(alive[j >> 5] >> (j & 31) & 1)) continue;
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (quad[j].id[e] == a) value[j] -= quad[j].mass[e];
+            if (quad[j].id[3] < a)  // they ascend
+                more = true;
+            else
+                alive[j >> 5] &= ~(1u << (j & 31));
+        }
+        if (!more) break;
+    }
+UNROLL
+    for (int j = 0; j < PER; j++) {
+        if (OWNS(j)) A[p * k + PLACE(j)] = value[j];
+        sum += mine.r[j] * (double)value[j];
+    }
+    SYNC;
     return warp_sum(sum);
 }
 
 // At most SLOTS clusters keep mass; what the least of them lose goes to the largest.
-__device__ inline void keep_largest(double* m, int columns) {
+__device__ __forceinline__ void keep_largest(double* m, int columns) {
     int count = 0;
     for (int p = 2; p < columns; p++) count += m[p] > 0.0;
     for (; count > SLOTS; count--) {
@@ -471,19 +549,24 @@ __device__ inline void keep_largest(double* m, int columns) {
     }
 }
 
-__device__ inline void quantise(double* m, int f) {
-    double total = 0.0;
-    int big = 0;
-    for (int a = 0; a < f; a++) {
-        m[a] = floor(m[a] * GRID + 0.5);
-        total += m[a];
-        if (m[a] > m[big]) big = a;
+// Masses to the grid; the first of the largest takes what the others lose.
+__device__ __forceinline__ void quantise(double* m, int columns) {
+    double part = 0.0;
+    i64 best = -1;
+    for (int p = LANE; p < columns; p += LANES) {
+        double units = floor(m[p] * GRID + 0.5);
+        i64 mark = (i64)units * 64 + (63 - p);
+        m[p] = units;
+        part += units;
+        best = mark > best ? mark : best;
     }
-    m[big] += GRID - total;
-    for (int a = 0; a < f; a++) m[a] /= GRID;
+    double total = warp_sum(part);
+    int big = 63 - (int)(warp_max(best) & 63);
+    for (int p = LANE; p < columns; p += LANES)
+        m[p] = (m[p] + (p == big ? GRID - total : 0.0)) / GRID;
 }
 
-__device__ inline void write_row(float* row, const Room* room, int columns) {
+__device__ __forceinline__ void write_row(float* row, const Room* room, int columns) {
     u16* ids = (u16*)row + FIRST_ID;
     int count = 0;
     for (int p = 2; p < columns; p++) count += room->now[p] > 0.0;
@@ -510,7 +593,7 @@ __device__ inline void write_row(float* row, const Room* room, int columns) {
 // do with W. Dissimilarities (k, stride) are those of positions from `first` on; fix makes whole
 // numbers of r s. A warp has `bytes` of room, in `scratch` or else in shared memory, and
 // c numbers of `sums` (FAR).
-extern "C" __global__ void __launch_bounds__(128) update(
+extern "C" __global__ void __launch_bounds__(128, BLOCKS) update(
     float* T, const float* delta, const float* weight, float* change, const int* base,
     const int* lim, const int* shift, const int* order, const int* inverse, const int* listed,
     const int* places, const int* count, int* wide, int* n_wide, char* scratch, int* sums,
@@ -524,7 +607,7 @@ extern "C" __global__ void __launch_bounds__(128) update(
 #ifdef FAR
     int* G = sums + (i64)WARP * c;
 #else
-    int* G = (int*)(A + W * PLACES);
+    int* G = (int*)(A + W * k);
     for (int a = LANE; a < c; a += LANES) G[a] = 0;
 #endif
     if (count) rows = *count;
@@ -550,6 +633,7 @@ UNROLL
                 mine.at[j] = at;
                 mine.base[j] = mine.goal[j] = mine.w[j] = 0.0f;
                 if (at >= 0) {
+                    FETCH(T + (i64)at * WORDS);
                     mine.base[j] = 1.0f - T[(i64)at * WORDS + 1];
                     mine.goal[j] = delta[entry];
 #ifdef WEIGHTED
@@ -559,13 +643,12 @@ UNROLL
 #endif
                 }
             }
-            fill_columns(T, room, columns, mine, A);
+            fill_columns(T, room, columns, mine, k, A);
             double v[8];
+            dots(A, room->m, columns, k, mine.kappa);
 UNROLL
-            for (int j = 0; j < PER; j++) {
-                mine.kappa[j] = dot(A, room->m, columns, j * LANES + LANE);
+            for (int j = 0; j < PER; j++)
                 mine.r[j] = (double)mine.w[j] * (mine.kappa[j] - (double)mine.goal[j]);
-            }
             for (int p0 = 0; p0 < columns; p0 += 8) {
 #pragma unroll
                 for (int e = 0; e < 8; e++) {
@@ -573,11 +656,11 @@ UNROLL
                     if (p0 + e < columns)
 UNROLL
                         for (int j = 0; j < PER; j++)
-                            v[e] += mine.r[j] * (double)A[(p0 + e) * PLACES + j * LANES + LANE];
+                            v[e] += mine.r[j] * (double)A[(p0 + e) * k + PLACE(j)];
                 }
                 put_sums(v, room->g + p0, columns - p0);
             }
-            for (int p = 0; p < columns; p++) gram_row(A, mine, p, room->S);
+            for (int p = 0; p < columns; p++) gram_row(A, mine, p, k, room->S);
             SYNC;
             for (int p = 0; p < columns; p++)
                 if (room->m[p] > 0.0) {
@@ -596,11 +679,10 @@ UNROLL
                 SYNC;
             }
             if (!look) break;
+            dots(A, room->now, columns, k, mine.r);
 UNROLL
-            for (int j = 0; j < PER; j++) {
-                double after = dot(A, room->now, columns, j * LANES + LANE);
-                mine.r[j] = (double)mine.w[j] * (after - (double)mine.goal[j]);
-            }
+            for (int j = 0; j < PER; j++)
+                mine.r[j] = (double)mine.w[j] * (mine.r[j] - (double)mine.goal[j]);
             // The multiplier of the working set less the tolerance: a gradient below may enter.
             double nu = 0.0, scale = 0.0;
             for (int a = 0; a < size_w; a++) {
@@ -610,25 +692,29 @@ UNROLL
             }
             for (int p = 0; p < columns; p++) scale = fmax(scale, fabs(room->g[p]));
             double below = nu / size_w - TOL * scale;
-            int a = best_entrant(T, room, mine, c, below, fix, G);
-            if (a < 0) break;
-            if (columns == W) {
-                room_left = !wide;
-                break;
+            int entrant[ENTRANTS], added = 0;
+            int offered = best_entrants(T, room, mine, c, below, fix, G, entrant);
+            for (int e = 0; e < offered; e++) {
+                if (columns == W) {
+                    room_left = !wide;
+                    break;
+                }
+                double gradient = fill_column(T, entrant[e], columns, mine, k, A);
+                if (gradient >= below) continue;  // it was the rounding of the sums
+                gram_row(A, mine, columns, k, room->S);
+                if (LANE == 0) {
+                    room->cluster[columns] = entrant[e];
+                    add_key(room->key, entrant[e], columns);
+                    room->g[columns] = gradient;
+                    room->now[columns] = 0.0;
+                    room->work[size_w] = columns;
+                }
+                SYNC;
+                size_w++;
+                columns++;
+                added++;
             }
-            double gradient = fill_column(T, a, columns, mine, A);
-            if (gradient >= below) break;  // it was the rounding of the sums
-            gram_row(A, mine, columns, room->S);
-            if (LANE == 0) {
-                room->cluster[columns] = a;
-                add_key(room->key, a, columns);
-                room->g[columns] = gradient;
-                room->now[columns] = 0.0;
-                room->work[size_w] = columns;
-            }
-            SYNC;
-            size_w++;
-            columns++;
+            if (!added || !room_left) break;
         }
         if (!room_left) {
             if (LANE == 0) {
@@ -640,15 +726,15 @@ UNROLL
             continue;
         }
         SYNC;
-        if (LANE == 0) {
-            keep_largest(room->now, columns);
-            quantise(room->now, columns);
-        }
+        if (LANE == 0 && columns > 2 + SLOTS) keep_largest(room->now, columns);
+        SYNC;
+        quantise(room->now, columns);
         SYNC;
         double gain = 0.0;
+        dots(A, room->now, columns, k, mine.r);
 UNROLL
         for (int j = 0; j < PER; j++) {
-            double after = dot(A, room->now, columns, j * LANES + LANE), before = mine.kappa[j];
+            double after = mine.r[j], before = mine.kappa[j];
             gain += (double)mine.w[j] * (after - before) *
                     (after + before - 2.0 * (double)mine.goal[j]);
         }

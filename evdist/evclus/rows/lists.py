@@ -23,7 +23,7 @@ from evdist.kernels.sparse_rows import SLOTS, WORDS
 __all__ = ["ListKernels", "Lists", "list_kernels_on"]
 
 #: Columns of a row's program: most rows need few; those that need more are solved again.
-NARROW, WIDE = 16, 32
+NARROW, WIDE = 12, 32
 #: Up to this many clusters a warp adds up their gradients in shared memory.
 MAX_NEAR_SUMS = 2048
 #: Warps of a multiprocessor that are started at most, for rows and for rows with many clusters.
@@ -117,7 +117,7 @@ class ListKernels:
             (WIDE, self._warps(rows, _WIDE_WARPS), wide, count, None),
         ]
         for width, warps, chosen, number, aside in rounds:
-            bytes_ = _room(width, self._places(partners.k), 0 if far else c)
+            bytes_ = _room(width, partners.k, 0 if far else c)
             scratch, shared = self._scratch(bytes_, warps, device)
             sums = None
             if far:
@@ -171,10 +171,6 @@ class ListKernels:
         on_cpu = () if self._lanes == 32 else (f"LANES={self._lanes}",)
         return (f"PER={per}", f"W={width}", *on_cpu)
 
-    def _places(self, k: int) -> int:
-        """Places of a column of a program: k, filled up for the lanes."""
-        return -(-k // self._lanes) * self._lanes
-
     def _warps(self, rows: int, most: int) -> int:
         return min(rows, self._processors * most)
 
@@ -186,10 +182,10 @@ class ListKernels:
         return torch.empty(warps * room, dtype=torch.uint8, device=device), 0
 
 
-def _room(width: int, places: int, clusters: int) -> int:
+def _room(width: int, k: int, clusters: int) -> int:
     """Bytes of a warp: `Room` of lists.cu, the columns, and a sum for each cluster."""
     own = 8 * width * (width + 1) + 7 * 8 * width + 2 * 4 * width + 4 * _KEYS
-    return -(-(own + 4 * width * places + 4 * clusters) // 16) * 16
+    return -(-(own + 4 * width * k + 4 * clusters) // 16) * 16
 
 
 def list_kernels_on(device: torch.device) -> ListKernels:
