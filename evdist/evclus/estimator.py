@@ -240,7 +240,7 @@ class EVCLUS(RowMasses, CredalClusterer):
             X, data, must_link, cannot_link, self.expand_constraints, metric
         )
         weight = weights(sample_weight, data.n)
-        groups = takes_groups(self, settings, bool(constraints), client)
+        groups = takes_groups(self, data, settings, bool(constraints), client)
         settings = replace(settings, groups=groups)
         rows = device_rows(self, data, settings, bool(constraints), client)
         if rows is None:

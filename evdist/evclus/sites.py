@@ -24,7 +24,8 @@ from evdist.engine.device import find_device
 from evdist.engine.plan import Plan
 from evdist.engine.worker_state import RowState
 from evdist.engine.workers import run_on_workers
-from evdist.evclus.groups import SPARSE_FROM, START, Groups
+from evdist.evclus.begin import begins_with_groups, has_sparse_rows
+from evdist.evclus.groups import START, Groups
 from evdist.evclus.irqp import Executor, LocalExecutor
 from evdist.evclus.memory import most_focal_sets
 from evdist.evclus.pair_store import PairStore, StoredPairs
@@ -178,7 +179,9 @@ def has_device(model: Any, client: Any) -> bool:
     return find_device(model.device, client) is not None
 
 
-def takes_groups(model: Any, settings: Settings, linked: bool, client: Any) -> bool:
+def takes_groups(
+    model: Any, data: Source | PairList, settings: Settings, linked: bool, client: Any
+) -> bool:
     """Whether a fit of an EVCLUS `model` with many clusters may begin with groups.
 
     On a device where its rows are lists: dense rows know no near pairs there.
@@ -186,9 +189,12 @@ def takes_groups(model: Any, settings: Settings, linked: bool, client: Any) -> b
     device = find_device(model.device, client)
     if device is None:
         return True
-    c, family = settings.n_clusters, settings.focal_sets
-    simple = family == "simple" or (family != "select" and family == FocalSets.simple(c))
-    return str(device).startswith("cuda") and c >= SPARSE_FROM and simple and not linked
+    family = settings.focal_sets
+    if linked or isinstance(data, PairList) or family == "select":
+        return False
+    sets = getattr(FocalSets, family)(settings.n_clusters) if isinstance(family, str) else family
+    lists = str(device).startswith("cuda") and has_sparse_rows(sets, settings)
+    return lists and begins_with_groups(data, sets, settings)
 
 
 def device_rows(
@@ -204,7 +210,8 @@ def device_rows(
             "device='cpu', or pass the attributes or a square matrix."
         )
     rows = import_module(_DEVICE_ROWS).DeviceRows(str(device), model.memory_limit)
-    return rows.prepared(data, settings.k, most_focal_sets(settings), linked, client)
+    f = most_focal_sets(settings)
+    return rows.prepared(data, settings.k, f, linked, client, lists=settings.groups)
 
 
 def rows_here(model: Any) -> Rows:

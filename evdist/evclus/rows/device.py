@@ -84,17 +84,25 @@ class DeviceRows:
         return replace(self, number=number)
 
     def prepared(
-        self, source: Source, k: int, f: int, linked: bool, client: Any = None
+        self,
+        source: Source,
+        k: int,
+        f: int,
+        linked: bool,
+        client: Any = None,
+        lists: bool = False,
     ) -> DeviceRows:
         """With the choice of a fit with k pairs per object and at most f focal sets.
 
-        On a cluster it is that of the worker with the least memory free.
+        `lists` tells whether rows are lists of clusters, of f numbers. On a cluster it is the
+        choice of the worker with the least memory free.
         """
         if client is None:
             rooms = [_room(self)]
         else:
             rooms = list(client.run(_room, self).values())
-        need = need_of(source, k, f, -(-source.n // len(rooms)), linked)
+        rows = -(-source.n // len(rooms))
+        need = replace(need_of(source, k, f, rows, linked), lists=lists)
         return replace(self, choice=choose(need, Room.least(rooms)))
 
     @property
@@ -121,6 +129,7 @@ class DeviceRows:
         rows = sum(b - a for a, b in (plan.pieces[q] for q in own))
         f = WORDS if problem.sparse else problem.f
         need = need_of(pairs.source, pairs.graph.k, f, rows, problem.linked)
+        need = replace(need, lists=problem.sparse)
         graph = Graph.of(pairs.graph, self.device)
         places = by_colour(plan, graph.bounds, own)
         kept = keep_pieces(pairs, graph, places, self.device, choose(need, _room(self)))

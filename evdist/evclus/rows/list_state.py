@@ -16,7 +16,7 @@ from torch import Tensor
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.arrays import Graph
 from evdist.evclus.rows.device_pairs import by_colour
-from evdist.evclus.rows.kept import Kept
+from evdist.evclus.rows.kept import Kept, Resident
 from evdist.evclus.rows.lists import Lists, list_kernels_on
 from evdist.evclus.rows.parts import PartRows
 from evdist.kernels.sparse_rows import FIRST_ID, labelled
@@ -45,6 +45,8 @@ class ListState:
             torch.zeros(1, graph.n, device=device), problem.focal_sets.n_clusters, weight,
             heaviest,
         )  # fmt: skip
+        if isinstance(kept, Resident):
+            kept.by_row()
         self._kernels = list_kernels_on(device)
         self._kernels.settle(self._state.mass)
         self._mine = by_colour(problem.plan, graph.bounds, self._own)

@@ -51,10 +51,15 @@ typedef unsigned short u16;
 #else
 #define UNROLL _Pragma("unroll 1")
 #endif
+// The kernel waits for its own code where that is long: loops that need no unrolling have none.
+#define ROLL _Pragma("unroll 1")
+// Blocks that a multiprocessor shall hold: with more a thread's numbers fall out of its registers.
+#ifndef BLOCKS
 #if PER <= 4 && W <= 16
-#define BLOCKS 6
+#define BLOCKS 4
 #else
 #define BLOCKS 1
+#endif
 #endif
 
 #if LANES == 32
@@ -122,25 +127,25 @@ struct Room {
     int cluster[W], work[W], key[KEYS];
 };
 
-// The slots 4 q .. 4 q + 3 of a row.
+// The slots 4 q .. 4 q + 3 of a row: two numbers in a word, and masses.
 struct Quad {
-    u16 id[4];
-    float mass[4];
+    uint2 ids;
+    float4 mass;
 };
 
 __device__ __forceinline__ Quad load_quad(const float* row, int q) {
     Quad out;
-    uint2 ids = *(const uint2*)(row + FIRST_ID / 2 + 2 * q);
-    float4 mass = *(const float4*)(row + FIRST_MASS + 4 * q);
-    out.id[0] = ids.x & 0xFFFF;
-    out.id[1] = ids.x >> 16;
-    out.id[2] = ids.y & 0xFFFF;
-    out.id[3] = ids.y >> 16;
-    out.mass[0] = mass.x;
-    out.mass[1] = mass.y;
-    out.mass[2] = mass.z;
-    out.mass[3] = mass.w;
+    out.ids = *(const uint2*)(row + FIRST_ID / 2 + 2 * q);
+    out.mass = *(const float4*)(row + FIRST_MASS + 4 * q);
     return out;
+}
+
+__device__ __forceinline__ int id_of(const Quad& quad, int e) {
+    return (e & 2 ? quad.ids.y : quad.ids.x) >> (e & 1 ? 16 : 0) & 0xFFFF;
+}
+
+__device__ __forceinline__ float mass_of(const Quad& quad, int e) {
+    return e & 2 ? (e & 1 ? quad.mass.w : quad.mass.z) : (e & 1 ? quad.mass.y : quad.mass.x);
 }
 
 // The column of a cluster, -1 for none.
@@ -163,6 +168,7 @@ __device__ __forceinline__ void add_key(int* key, int a, int column) {
 // Where there are more than `most`, nothing but the number.
 __device__ __forceinline__ int own_columns(
     const float* row, int most, int* key, int* cluster, double* m) {
+ROLL
     for (int a = LANE; a < KEYS; a += LANES) key[a] = -1;
     SYNC;
     const u16* ids = (const u16*)row + FIRST_ID;
@@ -184,6 +190,7 @@ __device__ __forceinline__ int own_columns(
     if (columns > most) return columns;
     m[0] = row[0];
     m[1] = row[1];
+ROLL
     for (int p = 2; p < columns; p++) {
         if (cluster) cluster[p] = ids[p - 2];
         m[p] = row[FIRST_MASS + p - 2];
@@ -196,8 +203,8 @@ __device__ __forceinline__ int own_columns(
 
 // Where the partners of rows stand: base, lim and shift (k,) as in rows.cu. The first `near`
 // shifts are along the places of a colour, the others along a random order of them (size,), whose
-// inverse leads back; with near = 0 all are along the places. LISTED: number h of the row in
-// column r of the dissimilarities is listed[h stride + r].
+// inverse leads back; with near = 0 all are along the places. LISTED: partners lie where
+// their dissimilarities lie.
 struct Graph {
     const int *base, *lim, *shift, *order, *inverse, *listed;
     int near, size, k;
@@ -226,8 +233,9 @@ __device__ __forceinline__ double reciprocal(double x) {
 
 // Step d of the working set that minimises d'(S + eps)d / 2 + g'd with 1'd = 0: LDL' with the lanes
 // side by side, two solves. Returns the least pivot relative to the mean diagonal.
-__device__ __forceinline__ double equality_step(Room* room, int s, double ridge) {
+__device__ __noinline__ double equality_step(Room* room, int s, double ridge) {
     double mean = 0.0, diagonal = 0.0, share = 1.0 / s, least = 1e300;
+ROLL
     for (int a = 0; a < s; a++) {
         int p = room->work[a];
         diagonal += room->S[AT(p, p)];
@@ -237,8 +245,10 @@ __device__ __forceinline__ double equality_step(Room* room, int s, double ridge)
     mean *= share;
     double eps = ridge * diagonal + 1e-200;
     SYNC;
+ROLL
     for (int a = LANE; a < s; a += LANES) {
         int p = room->work[a];
+ROLL
         for (int b = 0; b <= a; b++) {
             int q = room->work[b];
             room->L[AT(a, b)] = room->S[AT(p, q)] + (a == b ? eps : 0.0);
@@ -248,6 +258,7 @@ __device__ __forceinline__ double equality_step(Room* room, int s, double ridge)
         room->z[a] = 1.0;
     }
     double num = 0.0, den = 0.0;
+ROLL
     for (int b = 0; b < s; b++) {
         SYNC;
         double pivot = room->L[AT(b, b)];
@@ -257,25 +268,31 @@ __device__ __forceinline__ double equality_step(Room* room, int s, double ridge)
         num += y * z * inverse;
         den += z * z * inverse;
         if (LANE == 0) room->inverse[b] = inverse;
+ROLL
         for (int a = b + 1 + LANE; a < s; a += LANES) {
             double scaled = room->L[AT(a, b)] * inverse;
             room->y[a] -= scaled * y;
             room->z[a] -= scaled * z;
+ROLL
             for (int p = b + 1; p <= a; p++) room->L[AT(a, p)] -= scaled * room->L[AT(p, b)];
         }
     }
     double nu = -num / den, drift = 0.0;
     SYNC;
+ROLL
     for (int a = LANE; a < s; a += LANES)
         room->d[a] = (room->y[a] + nu * room->z[a]) * room->inverse[a];
+ROLL
     for (int a = s - 1; a >= 0; a--) {
         SYNC;
         double da = room->d[a];
         drift += da;
+ROLL
         for (int b = LANE; b < a; b += LANES) room->d[b] -= room->L[AT(a, b)] * room->inverse[b] * da;
     }
     drift *= share;
     SYNC;
+ROLL
     for (int a = LANE; a < s; a += LANES) room->d[a] -= drift;
     SYNC;
     return diagonal > 0.0 ? least / diagonal : 1.0;
@@ -283,21 +300,26 @@ __device__ __forceinline__ double equality_step(Room* room, int s, double ridge)
 
 // As `minimise_on_working_set` of evdist/kernels/simplex.py: moves `now` and g; returns the
 // component that should enter, -1 for none. All lanes see the same numbers and decide the same.
-__device__ __forceinline__ int minimise(Room* room, int columns, int* size) {
+__device__ __noinline__ int minimise(Room* room, int columns, int* size) {
     int s = *size;
     unsigned in = 0;
     double scale = 0.0, nu = 0.0;
+ROLL
     for (int a = 0; a < s; a++) {
         int p = room->work[a];
         in |= 1u << p;
         scale = fmax(scale, room->S[AT(p, p)]);
     }
+ROLL
     for (int p = 0; p < columns; p++) scale = fmax(scale, fabs(room->g[p]));
     double tol = TOL * scale;
+ROLL
     for (int round = 0; round < MAX_ROUNDS + W; round++) {
-        if (equality_step(room, s, PROXIMAL) < NOISE) equality_step(room, s, NOISE);
+        for (double ridge = PROXIMAL; equality_step(room, s, ridge) < NOISE; ridge = NOISE)
+            if (ridge == NOISE) break;
         double step = 1.0, far = 0.0;
         int block = -1;
+ROLL
         for (int a = 0; a < s; a++) {
             double d = room->d[a], m = room->now[room->work[a]];
             if (d < 0.0 && m + step * d < 0.0) {
@@ -305,13 +327,17 @@ __device__ __forceinline__ int minimise(Room* room, int columns, int* size) {
                 block = a;
             }
         }
+ROLL
         for (int a = 0; a < s; a++) far = fmax(far, fabs(step * room->d[a]));
+ROLL
         for (int p = LANE; p < columns; p += LANES) {
             double sum = 0.0;
+ROLL
             for (int a = 0; a < s; a++) sum += step * room->d[a] * room->S[AT(room->work[a], p)];
             room->g[p] += sum;
         }
         SYNC;
+ROLL
         for (int a = LANE; a < s; a += LANES) {
             int p = room->work[a];
             double moved = room->now[p] + step * room->d[a];
@@ -323,6 +349,7 @@ __device__ __forceinline__ int minimise(Room* room, int columns, int* size) {
             s--;
             SYNC;
             if (LANE == 0)
+ROLL
                 for (int p = block; p < s; p++) room->work[p] = room->work[p + 1];
             SYNC;
             continue;
@@ -330,13 +357,16 @@ __device__ __forceinline__ int minimise(Room* room, int columns, int* size) {
         // On the working set the gradient is now constant up to rounding: the multiplier nu.
         double spread = 0.0;
         nu = 0.0;
+ROLL
         for (int a = 0; a < s; a++) nu += room->g[room->work[a]];
         nu /= s;
+ROLL
         for (int a = 0; a < s; a++) spread = fmax(spread, fabs(room->g[room->work[a]] - nu));
         if (spread <= tol || far <= 1e-15) break;
     }
     int enter = -1;
     double worst = nu - tol;
+ROLL
     for (int p = 0; p < columns; p++)
         if (!(in >> p & 1) && room->g[p] < worst) {
             worst = room->g[p];
@@ -359,6 +389,7 @@ __device__ __forceinline__ void dots(
     const float* A, const double* x, int columns, int k, double* out) {
 UNROLL
     for (int j = 0; j < PER; j++) out[j] = 0.0;
+ROLL
     for (int p = 0; p < columns; p++, A += k) {
         double xp = x[p];
 UNROLL
@@ -369,6 +400,7 @@ UNROLL
 // Row p of S, from the columns 0 .. p, in float32 as on threads: NOISE is what this leaves.
 __device__ __forceinline__ void gram_row(
     const float* A, const Mine& mine, int p, int k, double* S) {
+ROLL
     for (int first = 0; first <= p; first += 8) {
         float v[8];
 #pragma unroll
@@ -397,10 +429,12 @@ UNROLL
         A[k + PLACE(j)] = there ? T[(i64)mine.at[j] * WORDS] : 0.0f;
         if (there) alive[j >> 5] |= 1u << (j & 31);
     }
+ROLL
     for (int p = 2; p < columns; p++)
 UNROLL
         for (int j = 0; j < PER; j++)
             if (OWNS(j)) A[p * k + PLACE(j)] = mine.base[j];
+ROLL
     for (int q = 0; q < QUADS; q++) {
         Quad quad[PER];
         bool more = false;
@@ -410,13 +444,14 @@ UNROLL
 UNROLL
         for (int j = 0; j < PER; j++) {
             if (!(alive[j >> 5] >> (j & 31) & 1)) continue;
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (quad[j].mass[e] > 0.0f) {
-                    int p = column_of(room->key, quad[j].id[e]);
-                    if (p >= 0) A[p * k + PLACE(j)] = mine.base[j] - quad[j].mass[e];
-                }
-            if (quad[j].mass[3] > 0.0f)
+ROLL
+            for (int e = 0; e < 4; e++) {
+                float mass = mass_of(quad[j], e);
+                if (mass <= 0.0f) break;
+                int p = column_of(room->key, id_of(quad[j], e));
+                if (p >= 0) A[p * k + PLACE(j)] = mine.base[j] - mass;
+            }
+            if (quad[j].mass.w > 0.0f)
                 more = true;
             else
                 alive[j >> 5] &= ~(1u << (j & 31));
@@ -438,14 +473,19 @@ UNROLL
         if (mine.at[j] < 0) continue;
         const float* row = T + (i64)mine.at[j] * WORDS;
         common += mine.r[j] * (double)mine.base[j];
-        double unit = mine.r[j] * fix;
+        float unit = (float)(mine.r[j] * fix);
+ROLL
         for (int q = 0; q < QUADS; q++) {
             Quad quad = load_quad(row, q);
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (quad.mass[e] > 0.0f)
-                    atomicAdd(G + quad.id[e], (int)rint(unit * (double)quad.mass[e]));
-            if (quad.mass[3] <= 0.0f) break;
+ROLL
+            for (int e = 0; e < 4; e++) {
+                float mass = mass_of(quad, e);
+                int a = id_of(quad, e);
+                if (mass <= 0.0f) break;
+                // Most partners name the row's own clusters: these would wait for each other.
+                if (column_of(room->key, a) < 0) atomicAdd(G + a, (int)rintf(unit * mass));
+            }
+            if (quad.mass.w <= 0.0f) break;
         }
     }
     common = warp_sum(common);
@@ -459,25 +499,28 @@ UNROLL
     for (int j = 0; j < PER; j++) {
         if (mine.at[j] < 0) continue;
         const float* row = T + (i64)mine.at[j] * WORDS;
+ROLL
         for (int q = 0; q < QUADS; q++) {
             Quad quad = load_quad(row, q);
+ROLL
             for (int e = 0; e < 4; e++) {
-                if (quad.mass[e] <= 0.0f) break;
+                if (mass_of(quad, e) <= 0.0f) break;
                 // The first entry of a cluster takes its sum, the others find zero.
-                int total = atomicExch(G + quad.id[e], 0), a = quad.id[e];
-                if (total && total > least && column_of(room->key, a) < 0) {
+                int a = id_of(quad, e), total = atomicExch(G + a, 0);
+                if (total && total > least) {
                     i64 mark = (i64)total * 65536 + (0xFFFF - a);
                     best = mark > best ? mark : best;
                 }
             }
-            if (quad.mass[3] <= 0.0f) break;
+            if (quad.mass.w <= 0.0f) break;
         }
     }
 #else
+ROLL
     for (int a = LANE; a < c; a += LANES) {
         int total = G[a];
         G[a] = 0;
-        if (total && total > least && column_of(room->key, a) < 0) {
+        if (total && total > least) {
             i64 mark = (i64)total * 65536 + (0xFFFF - a);
             best = mark > best ? mark : best;
         }
@@ -506,6 +549,7 @@ UNROLL
         value[j] = mine.base[j];
         if (mine.at[j] >= 0) alive[j >> 5] |= 1u << (j & 31);
     }
+ROLL
     for (int q = 0; q < QUADS; q++) {
         Quad quad[PER];
         bool more = false;
@@ -515,10 +559,10 @@ UNROLL
 UNROLL
         for (int j = 0; j < PER; j++) {
             if (!(alive[j >> 5] >> (j & 31) & 1)) continue;
-#pragma unroll
+ROLL
             for (int e = 0; e < 4; e++)
-                if (quad[j].id[e] == a) value[j] -= quad[j].mass[e];
-            if (quad[j].id[3] < a)  // they ascend
+                if (id_of(quad[j], e) == a) value[j] -= mass_of(quad[j], e);
+            if (id_of(quad[j], 3) < a)  // they ascend
                 more = true;
             else
                 alive[j >> 5] &= ~(1u << (j & 31));
@@ -537,9 +581,11 @@ UNROLL
 // At most SLOTS clusters keep mass; what the least of them lose goes to the largest.
 __device__ __forceinline__ void keep_largest(double* m, int columns) {
     int count = 0;
+ROLL
     for (int p = 2; p < columns; p++) count += m[p] > 0.0;
     for (; count > SLOTS; count--) {
         int least = -1, most = -1;
+ROLL
         for (int p = 2; p < columns; p++) {
             if (m[p] > 0.0 && (least < 0 || m[p] < m[least])) least = p;
             if (most < 0 || m[p] > m[most]) most = p;
@@ -553,6 +599,7 @@ __device__ __forceinline__ void keep_largest(double* m, int columns) {
 __device__ __forceinline__ void quantise(double* m, int columns) {
     double part = 0.0;
     i64 best = -1;
+ROLL
     for (int p = LANE; p < columns; p += LANES) {
         double units = floor(m[p] * GRID + 0.5);
         i64 mark = (i64)units * 64 + (63 - p);
@@ -562,6 +609,7 @@ __device__ __forceinline__ void quantise(double* m, int columns) {
     }
     double total = warp_sum(part);
     int big = 63 - (int)(warp_max(best) & 63);
+ROLL
     for (int p = LANE; p < columns; p += LANES)
         m[p] = (m[p] + (p == big ? GRID - total : 0.0)) / GRID;
 }
@@ -569,18 +617,22 @@ __device__ __forceinline__ void quantise(double* m, int columns) {
 __device__ __forceinline__ void write_row(float* row, const Room* room, int columns) {
     u16* ids = (u16*)row + FIRST_ID;
     int count = 0;
+ROLL
     for (int p = 2; p < columns; p++) count += room->now[p] > 0.0;
     if (LANE == 0) {
         row[0] = (float)room->now[0];
         row[1] = (float)room->now[1];
     }
+ROLL
     for (int p = 2 + LANE; p < columns; p += LANES) {
         if (room->now[p] <= 0.0) continue;
         int rank = 0, a = room->cluster[p];
+ROLL
         for (int q = 2; q < columns; q++) rank += room->now[q] > 0.0 && room->cluster[q] < a;
         ids[rank] = (u16)a;
         row[FIRST_MASS + rank] = (float)room->now[p];
     }
+ROLL
     for (int q = count + LANE; q < SLOTS; q += LANES) {
         ids[q] = (u16)(FREE + q);
         row[FIRST_MASS + q] = 0.0f;
@@ -590,14 +642,14 @@ __device__ __forceinline__ void write_row(float* row, const Room* room, int colu
 // Minimise over the rows of a colour, the others fixed: at places 0 .. rows - 1, or at `places`, or
 // at the first *count of these. A row that last brought less than `skip` is left alone. Rows whose
 // program has more than W columns are noted in `wide`, their number in *n_wide; without `wide` they
-// do with W. Dissimilarities (k, stride) are those of positions from `first` on; fix makes whole
-// numbers of r s. A warp has `bytes` of room, in `scratch` or else in shared memory, and
+// do with W. Dissimilarities are those of positions from `first` on, h stride + (i - first) along for
+// partner h of position i; fix makes whole numbers of r s. A warp has `bytes` of room, in `scratch` or else in shared memory, and
 // c numbers of `sums` (FAR).
 extern "C" __global__ void __launch_bounds__(128, BLOCKS) update(
     float* T, const float* delta, const float* weight, float* change, const int* base,
     const int* lim, const int* shift, const int* order, const int* inverse, const int* listed,
     const int* places, const int* count, int* wide, int* n_wide, char* scratch, int* sums,
-    i64 first, i64 stride, double skip, double fix, int lo, int rows, int size, int k, int near,
+    i64 first, i64 stride, i64 along, double skip, double fix, int lo, int rows, int size, int k, int near,
     int c, int look, int bytes, int warps) {
     if (WARP >= warps) return;
     Room* room = (Room*)(scratch ? scratch + (i64)WARP * bytes
@@ -608,6 +660,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) update(
     int* G = sums + (i64)WARP * c;
 #else
     int* G = (int*)(A + W * k);
+ROLL
     for (int a = LANE; a < c; a += LANES) G[a] = 0;
 #endif
     if (count) rows = *count;
@@ -628,7 +681,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) update(
 UNROLL
             for (int j = 0; j < PER; j++) {
                 int h = j * LANES + LANE;
-                i64 entry = h * stride + i - first;
+                i64 entry = h * stride + (i - first) * along;
                 int at = partner_of(graph, h, t, entry);
                 mine.at[j] = at;
                 mine.base[j] = mine.goal[j] = mine.w[j] = 0.0f;
@@ -649,6 +702,7 @@ UNROLL
 UNROLL
             for (int j = 0; j < PER; j++)
                 mine.r[j] = (double)mine.w[j] * (mine.kappa[j] - (double)mine.goal[j]);
+ROLL
             for (int p0 = 0; p0 < columns; p0 += 8) {
 #pragma unroll
                 for (int e = 0; e < 8; e++) {
@@ -660,17 +714,21 @@ UNROLL
                 }
                 put_sums(v, room->g + p0, columns - p0);
             }
-            for (int p = 0; p < columns; p++) gram_row(A, mine, p, k, room->S);
             SYNC;
+ROLL
             for (int p = 0; p < columns; p++)
                 if (room->m[p] > 0.0) {
                     if (LANE == 0) room->work[size_w] = p;
                     size_w++;
                 }
+ROLL
             for (int p = LANE; p < columns; p += LANES) room->now[p] = room->m[p];
             SYNC;
         }
-        for (int round = 0; room_left && round < MAX_ROUNDS; round++) {
+        for (int round = 0, made = 0; room_left && round < MAX_ROUNDS; round++) {
+ROLL
+            for (; made < columns; made++) gram_row(A, mine, made, k, room->S);
+            SYNC;
             for (int inner = 0; inner < MAX_ROUNDS; inner++) {
                 int enter = minimise(room, columns, &size_w);
                 if (enter < 0) break;
@@ -685,15 +743,18 @@ UNROLL
                 mine.r[j] = (double)mine.w[j] * (mine.r[j] - (double)mine.goal[j]);
             // The multiplier of the working set less the tolerance: a gradient below may enter.
             double nu = 0.0, scale = 0.0;
+ROLL
             for (int a = 0; a < size_w; a++) {
                 int p = room->work[a];
                 nu += room->g[p];
                 scale = fmax(scale, room->S[AT(p, p)]);
             }
+ROLL
             for (int p = 0; p < columns; p++) scale = fmax(scale, fabs(room->g[p]));
             double below = nu / size_w - TOL * scale;
             int entrant[ENTRANTS], added = 0;
             int offered = best_entrants(T, room, mine, c, below, fix, G, entrant);
+ROLL
             for (int e = 0; e < offered; e++) {
                 if (columns == W) {
                     room_left = !wide;
@@ -701,7 +762,6 @@ UNROLL
                 }
                 double gradient = fill_column(T, entrant[e], columns, mine, k, A);
                 if (gradient >= below) continue;  // it was the rounding of the sums
-                gram_row(A, mine, columns, k, room->S);
                 if (LANE == 0) {
                     room->cluster[columns] = entrant[e];
                     add_key(room->key, entrant[e], columns);
@@ -749,7 +809,7 @@ UNROLL
 extern "C" __global__ void __launch_bounds__(128) losses(
     const float* T, const float* delta, const float* weight, double* out, const int* base,
     const int* lim, const int* shift, const int* order, const int* inverse, char* scratch,
-    i64 first, i64 stride, int lo, int place, int rows, int size, int k, int near, int bytes,
+    i64 first, i64 stride, i64 along, int lo, int place, int rows, int size, int k, int near, int bytes,
     int warps) {
     if (WARP >= warps) return;
     double* own = (double*)(scratch ? scratch + (i64)WARP * bytes
@@ -764,19 +824,21 @@ extern "C" __global__ void __launch_bounds__(128) losses(
         own_columns(row, 2 + SLOTS, key, 0, own);
         double rest = 1.0 - own[0] - own[1], sum = 0.0;
         for (int h = LANE; h < k; h += LANES) {
-            i64 entry = h * stride + i - first;
+            i64 entry = h * stride + (i - first) * along;
             int at = partner_of(graph, h, t, entry);
             if (at < 0) continue;
             const float* other = T + (i64)at * WORDS;
             double kappa = own[0] + own[1] * (double)other[0] + rest * (1.0 - (double)other[1]);
+ROLL
             for (int q = 0; q < QUADS; q++) {
                 Quad quad = load_quad(other, q);
-                for (int e = 0; e < 4; e++)
-                    if (quad.mass[e] > 0.0f) {
-                        int p = column_of(key, quad.id[e]);
-                        if (p >= 0) kappa -= own[p] * (double)quad.mass[e];
-                    }
-                if (quad.mass[3] <= 0.0f) break;
+                for (int e = 0; e < 4; e++) {
+                    float mass = mass_of(quad, e);
+                    if (mass <= 0.0f) break;
+                    int p = column_of(key, id_of(quad, e));
+                    if (p >= 0) kappa -= own[p] * (double)mass;
+                }
+                if (quad.mass.w <= 0.0f) break;
             }
             double r = kappa - (double)delta[entry];
 #ifdef WEIGHTED

@@ -41,7 +41,8 @@ class Lists:
     graph : Graph
     mass : (n, WORDS) float32, T
     delta : (1, k, m) float32
-        Of the m positions from `first` on that are updated next.
+        Of the m positions from `first` on that are updated next; best with those of a row side by
+        side, as the lanes of its warp read them.
     change : (1, n) float32
         What each row last brought.
     n_clusters : int
@@ -127,8 +128,9 @@ class ListKernels:
                 [state.mass, state.delta, state.weight, state.change, partners.base, partners.lim,
                  partners.shift, partners.order, partners.inverse, partners.listed, chosen, number,
                  aside, count, scratch, sums, c_longlong(state.first),
-                 c_longlong(state.delta.stride(1)), c_double(skip_below), c_double(fix), c_int(lo),
-                 c_int(rows), c_int(partners.size), c_int(partners.k), c_int(partners.near),
+                 c_longlong(state.delta.stride(1)), c_longlong(state.delta.stride(2)),
+                 c_double(skip_below), c_double(fix), c_int(lo), c_int(rows),
+                 c_int(partners.size), c_int(partners.k), c_int(partners.near),
                  c_int(c), c_int(skip_below == 0.0), c_int(bytes_), c_int(warps)],
                 shared,
             )  # fmt: skip
@@ -146,7 +148,8 @@ class ListKernels:
             "losses", warps * self._lanes, 1,
             [state.mass, state.delta, state.weight, out, partners.base, partners.lim,
              partners.shift, partners.order, partners.inverse, scratch, c_longlong(state.first),
-             c_longlong(state.delta.stride(1)), c_int(graph.bounds[colour]), c_int(place),
+             c_longlong(state.delta.stride(1)), c_longlong(state.delta.stride(2)),
+             c_int(graph.bounds[colour]), c_int(place),
              c_int(rows), c_int(partners.size), c_int(partners.k), c_int(partners.near),
              c_int(bytes_), c_int(warps)],
             shared,
