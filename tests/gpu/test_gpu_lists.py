@@ -24,7 +24,7 @@ CASES = {
     "uniform pairs": {"c": 30, "near": False},
     "weights": {"c": 40, "weighted": True},
     "long lists": {"c": 60, "spread": 1.0},
-    "sums in global memory": {"c": MAX_NEAR_SUMS + 1, "spread": 0.002},
+    "sums in global memory": {"c": MAX_NEAR_SUMS + 1, "spread": 0.0005},
     "an odd number": {"c": 30, "n": 307, "k": 37},
 }
 
@@ -49,7 +49,7 @@ def test_rows_change_as_on_threads(list_source, case):
         for skip in (0.0, 1e-9, 1e-9, 0.0):
             assert swept(list_source, state, skip) <= 0
             executor.sweep(skip)
-        assert stress(list_source, state) < 1.01 * executor.objective()[0]
+        assert stress(list_source, state) < 1.05 * executor.objective()[0]
 
 
 @pytest.mark.parametrize("case", CASES)

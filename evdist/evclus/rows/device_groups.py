@@ -30,6 +30,7 @@ from evdist.evclus.groups import (
     sample_of,
     small_groups,
 )
+from evdist.evclus.rows.attributes import sent_rows
 
 __all__ = ["groups_on"]
 
@@ -51,10 +52,8 @@ def groups_on(device: torch.device, source: AttributeSource, c: int, seed: int) 
     V = torch.as_tensor(means).to(device)
     labels = torch.empty(source.n, dtype=torch.int32, device=device)
     size = _rows_at_once(len(V), d)
-    for lo in range(0, source.n, size):
-        # Rows travel with their padding: as they lie.
-        rows = torch.as_tensor(source.table[lo : lo + size]).to(device)[:, :d]
-        labels[lo : lo + size] = _nearest(rows, V)
+    for part, rows in enumerate(sent_rows(source.table, d, device, size)):
+        labels[part * size : (part + 1) * size] = _nearest(rows, V)
     found = labels.cpu().numpy()
     near = ((S - V[labels[torch.as_tensor(some).to(device)].long()]) ** 2).sum(1)
     return Groups(found, middles(some, found[some], near.cpu().numpy(), len(V)))

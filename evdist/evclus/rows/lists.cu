@@ -377,10 +377,11 @@ ROLL
 }
 
 // What a lane knows of its partners: positions (-1 for none), 1 - m(Omega), dissimilarities,
-// weights; conflicts of the row as it is, and residuals.
+// weights, the largest mass on a cluster without a column; conflicts of the row as it is, and
+// residuals.
 struct Mine {
     int at[PER];
-    float base[PER], goal[PER], w[PER];
+    float base[PER], goal[PER], w[PER], other[PER];
     double kappa[PER], r[PER];
 };
 
@@ -419,7 +420,7 @@ UNROLL
 
 // The partners' masses in the columns there are.
 __device__ __forceinline__ void fill_columns(
-    const float* T, const Room* room, int columns, const Mine& mine, int k, float* A) {
+    const float* T, const Room* room, int columns, Mine& mine, int k, float* A) {
     unsigned alive[(PER + 31) / 32] = {0};
 UNROLL
     for (int j = 0; j < PER; j++) {
@@ -449,7 +450,10 @@ ROLL
                 float mass = mass_of(quad[j], e);
                 if (mass <= 0.0f) break;
                 int p = column_of(room->key, id_of(quad[j], e));
-                if (p >= 0) A[p * k + PLACE(j)] = mine.base[j] - mass;
+                if (p >= 0)
+                    A[p * k + PLACE(j)] = mine.base[j] - mass;
+                else
+                    mine.other[j] = fmaxf(mine.other[j], mass);
             }
             if (quad[j].mass.w > 0.0f)
                 more = true;
@@ -461,36 +465,43 @@ ROLL
     SYNC;
 }
 
-// Clusters without a column whose gradients seem to be below `below`, the least first: into `found`,
-// ENTRANTS at most; returns how many. A lane offers one of those that it looks at.
-// The gradient of cluster a is sum_t r_t (base_t - s_t(a)); G (c,) is zero before and after.
+// Clusters a without a column whose sum_t r_t s_t(a) seems to be above `least` / fix, the largest
+// first: into `found`, ENTRANTS at most; returns how many. A lane offers one of those that it looks
+// at. G (c,) is zero before and after.
 __device__ __forceinline__ int best_entrants(
-    const float* T, const Room* room, const Mine& mine, int c, double below, double fix, int* G,
+    const float* T, const Room* room, const Mine& mine, int c, double least, double fix, int* G,
     int* found) {
-    double common = 0.0;
+    unsigned alive[(PER + 31) / 32] = {0};
 UNROLL
-    for (int j = 0; j < PER; j++) {
-        if (mine.at[j] < 0) continue;
-        const float* row = T + (i64)mine.at[j] * WORDS;
-        common += mine.r[j] * (double)mine.base[j];
-        float unit = (float)(mine.r[j] * fix);
+    for (int j = 0; j < PER; j++)
+        if (mine.other[j] > 0.0f) alive[j >> 5] |= 1u << (j & 31);
 ROLL
-        for (int q = 0; q < QUADS; q++) {
-            Quad quad = load_quad(row, q);
+    for (int q = 0; q < QUADS; q++) {
+        Quad quad[PER];
+        bool more = false;
+UNROLL
+        for (int j = 0; j < PER; j++)
+            if (alive[j >> 5] >> (j & 31) & 1) quad[j] = load_quad(T + (i64)mine.at[j] * WORDS, q);
+UNROLL
+        for (int j = 0; j < PER; j++) {
+            if (!(alive[j >> 5] >> (j & 31) & 1)) continue;
+            float unit = (float)(mine.r[j] * fix);
 ROLL
             for (int e = 0; e < 4; e++) {
-                float mass = mass_of(quad, e);
-                int a = id_of(quad, e);
+                float mass = mass_of(quad[j], e);
+                int a = id_of(quad[j], e);
                 if (mass <= 0.0f) break;
                 // Most partners name the row's own clusters: these would wait for each other.
                 if (column_of(room->key, a) < 0) atomicAdd(G + a, (int)rintf(unit * mass));
             }
-            if (quad.mass.w <= 0.0f) break;
+            if (quad[j].mass.w > 0.0f)
+                more = true;
+            else
+                alive[j >> 5] &= ~(1u << (j & 31));
         }
+        if (!more) break;
     }
-    common = warp_sum(common);
     SYNC;
-    double least = (common - below) * fix;
     // A sum and its cluster in one number: of equal sums the first cluster.
     const i64 none = -(1LL << 62);
     i64 best = none;
@@ -684,7 +695,7 @@ UNROLL
                 i64 entry = h * stride + (i - first) * along;
                 int at = partner_of(graph, h, t, entry);
                 mine.at[j] = at;
-                mine.base[j] = mine.goal[j] = mine.w[j] = 0.0f;
+                mine.base[j] = mine.goal[j] = mine.w[j] = mine.other[j] = 0.0f;
                 if (at >= 0) {
                     FETCH(T + (i64)at * WORDS);
                     mine.base[j] = 1.0f - T[(i64)at * WORDS + 1];
@@ -752,8 +763,19 @@ ROLL
 ROLL
             for (int p = 0; p < columns; p++) scale = fmax(scale, fabs(room->g[p]));
             double below = nu / size_w - TOL * scale;
+            // The gradient of cluster a is sum_t r_t (base_t - s_t(a)), and s_t(a) <= other_t: where
+            // that is enough there is no need to look at each of them.
+            double common = 0.0, reach = 0.0;
+UNROLL
+            for (int j = 0; j < PER; j++) {
+                common += mine.r[j] * (double)mine.base[j];
+                reach += fmax(mine.r[j], 0.0) * (double)mine.other[j];
+            }
+            common = warp_sum(common);
+            if (common - warp_sum(reach) >= below) break;
             int entrant[ENTRANTS], added = 0;
-            int offered = best_entrants(T, room, mine, c, below, fix, G, entrant);
+            int offered =
+                best_entrants(T, room, mine, c, (common - below) * fix, fix, G, entrant);
 ROLL
             for (int e = 0; e < offered; e++) {
                 if (columns == W) {
