@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -318,14 +317,12 @@ class EVCLUS(RowMasses, CredalClusterer):
         self.d0_ = fit.d0
         self.d0_curve_ = fit.d0_curve
         self._landmarks = fit.landmarks
+        self._kept = some_pairs(fit.pairs, fit.order)
         solution = fit.solution
-        with ThreadPoolExecutor(1) as beside:
-            kept = beside.submit(some_pairs, fit.pairs, fit.order)
-            self._finish(
-                CredalPartition(fit.mass, fit.focal_sets), solution.history, solution.converged,
-                sweeps="sweeps",
-            )  # fmt: skip
-            self._kept = kept.result()
+        self._finish(
+            CredalPartition(fit.mass, fit.focal_sets), solution.history, solution.converged,
+            sweeps="sweeps",
+        )  # fmt: skip
         return self
 
     # ------------------------------------------------------------------ on disk
