@@ -9,13 +9,16 @@ from gpu.list_cases import CPU, copied, random_lists, stress, swept
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
+from evdist.belief import FocalSets
+from evdist.data.sources import AttributeSource
 from evdist.evclus import sites
+from evdist.evclus.problem import Plan, Problem
 from evdist.evclus.rows import device, list_state, place_lists
 from evdist.evclus.rows.arrays import Graph
 from evdist.evclus.rows.list_state import labelled_rows
 from evdist.evclus.rows.lists import MAX_NEAR_SUMS, list_kernels_on
 from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.sampling import near_layout
+from evdist.evclus.sampling import SourcePairs, near_layout
 from evdist.kernels.sparse_rows import decode, labelled
 from evdist.partition.sparse import SparseMasses
 
@@ -125,6 +128,36 @@ def test_a_fit_from_groups_to_prediction(on_lists):
     mass = model.predict_mass(X[:60])
     assert (mass.argmax(axis=1) - 1 == model.labels_[:60]).mean() > 0.9
     np.testing.assert_array_equal(model.predict_mass(X[7:8]), mass[7:8])
+
+
+def test_processes_that_share_the_pieces_have_the_bits_of_one(on_lists):
+    rng = np.random.default_rng(1)
+    source = AttributeSource.of(rng.normal(size=(9000, 3)), "euclidean")
+    rows = device.DeviceRows("cuda")
+    groups = rows.groups(source, 30, 0, 1)
+    layout = near_layout(groups.labels, 8, 0.5, 0)
+    pairs = SourcePairs(source, layout.graph, layout.order, 1.0)
+    problem = Problem(FocalSets.simple(30), pairs, Plan.of(layout.bounds), sparse=True)
+    start = rows.on_host(rows.in_positions(rows.labelled(groups), layout.order))
+    pieces = range(len(problem.plan.pieces))
+    assert len(pieces) == 8  # two of each colour
+    alone = rows.state(problem, start)
+    states = [rows.state(problem, start, list(pieces)[mine::2]) for mine in range(2)]
+    for skip in (0.0, 1e-6):
+        alone.update(range(4), skip)
+        for step in range(4):
+            for state in states:
+                state.update([step], skip)
+            (first, mass, _), (second, other, _) = (state.moved(step) for state in states)
+            states[0].patch(second, other)
+            states[1].patch(first, mass)
+    for state in states:
+        found = state.result().view(torch.int32)
+        assert torch.equal(found, alone.result().view(torch.int32))
+    both = {**states[0].losses(), **states[1].losses()}
+    assert both == alone.losses()
+    assert {**states[0].changes(), **states[1].changes()} == alone.changes()
+    assert (alone.masses(5, 9).view(np.int32) == alone.result()[5:9].numpy().view(np.int32)).all()
 
 
 def test_no_lists_without_a_gpu():

@@ -41,9 +41,9 @@ def place_lists(placing: Placing, device: torch.device) -> Tensor:
     L, attributes = len(known), placing.attributes
     met = landmarks.members.shape[1] * min(NEAR_CLUSTERS, len(landmarks.members))
     k = met + len(placing.shifts)
-    if attributes is None:
-        size, meet = _HOST_ROWS, _OnHost(placing, device)
-    else:
+    meet: _OnHost | _OnDevice = _OnHost(placing, device)
+    size = _HOST_ROWS
+    if attributes is not None:
         size = max(1024, _ROOM // max(k, len(landmarks.members)) // 1024 * 1024)
         meet = _OnDevice(placing, attributes, device)
     none = Graph(0, k, 0, (0, 0), ())
