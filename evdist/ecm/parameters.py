@@ -39,6 +39,7 @@ class CECMParameters(_Started):
     delta: float | str = "auto"
     metric: str = "euclidean"
     constraint_weight: float = 0.5
+    expand_constraints: int = 0
 
 
 class RECMParameters(_Started):
