@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
@@ -60,6 +61,23 @@ class CCMParameters(_Started):
     beta: float = 2.0
     delta: float | str = "auto"
     focal_sets: str = "pairs"
+
+
+class BCMParameters(CCMParameters):
+    pass
+
+
+class SECMParameters(_Started):
+    fit_takes: ClassVar = frozenset({"sample_weight", "client"})
+
+    n_clusters: int = 4
+    image_shape: Sequence[int] | None = None
+    radius: int = 1
+    spatial_weight: float = 4.0
+    alpha: float = 1.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    pair_neighbours: int = 2
 
 
 class BPECParameters(_Iterated):
