@@ -6,7 +6,7 @@
   feature, with clusters that do not touch (bound .95) and with ones that do (no bound);
 * loss: PCCA and kernel PCCA against R's evclust (PCCA to the digits of its tol), and PCCA against
   the best of ten descents from random starts;
-* metrics: k-means on iris, wine, glass, seeds and ecoli3 after LSI, DML-eig and PCCA from 50 and 200
+* metrics: k-means on iris, wine, glass, seeds and ecoli3 after LSI, DML-eig and PCCA, 50 and 200
   links, five draws: mean ARI, and how far LSI and DML-eig may be from the best metric (bound .01);
 * dissimilarities: DissimilarityPCA through 500 landmarks, time for each of n = 10^4 and 10^5
   objects: the ratio may not be that of squares.

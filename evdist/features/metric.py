@@ -190,9 +190,9 @@ class DMLEig(_Metric):
     """Metric learning by eigenvalue optimisation: the nearest cannot-link as far as possible.
 
     The metric of Ying and Li (2012): it maximises the least squared distance of cannot-linked
-    objects where the squared distances of must-linked ones add up to 1, a problem equal to making the
-    largest eigenvalue of a mean of matrices small. A single wrong cannot-link decides all: where
-    links may be wrong, :class:`LSI` or :class:`PCCA` is the safer choice.
+    objects where the squared distances of must-linked ones add up to 1, a problem equal to making
+    the largest eigenvalue of a mean of matrices small. A single wrong cannot-link decides all:
+    where links may be wrong, :class:`LSI` or :class:`PCCA` is the safer choice.
 
     Parameters
     ----------
