@@ -75,7 +75,7 @@ class SECMParameters(_Started):
     radius: int = 1
     spatial_weight: float = 4.0
     alpha: float = 1.0
-    beta: float = 2.0
+    beta: float | str = "auto"
     delta: float | str = "auto"
     pair_neighbours: int = 2
 

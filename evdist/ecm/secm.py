@@ -35,8 +35,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import MeansClusterer, checked_model, delta_for
+from evdist.ecm.base import MeansClusterer, beta_for, checked_model, delta_for
 from evdist.ecm.solver import Floats, Model, Sums, prototypes_from
+from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer, non_negative
 
@@ -104,7 +105,9 @@ class SECM(MeansClusterer):
         and radius 1, all nine pixels of a plane's window count alike.
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
-    beta : float above 1, default=2
+    beta : float above 1 or "auto", default="auto"
+        Hardness: near 1 the masses are almost all on one set. "auto" is 2, and less where there are
+        many channels; see `ECM`.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of X. "auto" is the root mean square of the
         distances between two pixels.
@@ -124,8 +127,8 @@ class SECM(MeansClusterer):
 
     Attributes
     ----------
-    credal_partition_, labels_, prototypes_, delta_, objective_, history_, n_iter_, converged_,
-    n_features_in_ : as in ECM
+    credal_partition_, labels_, prototypes_, beta_, delta_, objective_, history_, n_iter_,
+    converged_, n_features_in_ : as in ECM
         The image of the labels is ``labels_.reshape(image_shape)``. `predict` takes pixels alone,
         without neighbours; for another image fit with ``init=prototypes_``.
 
@@ -151,7 +154,7 @@ class SECM(MeansClusterer):
     radius: int = 1
     spatial_weight: float = 4.0
     alpha: float = 1.0
-    beta: float = 2.0
+    beta: float | str = "auto"
     delta: float | str = "auto"
     focal_sets: str | FocalSets = "simple"
     pair_neighbours: int = 2
@@ -173,8 +176,13 @@ class SECM(MeansClusterer):
 
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> SpatialModel:
         integer("pair_neighbours", self.pair_neighbours, 1)
-        delta = delta_for(self.delta, X, w)
-        plain = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta)
+        delta, beta = delta_for(self.delta, X, w), beta_for(self.beta, *X.shape)
+        plain = checked_model(self, *X.shape, beta=beta, families=_FAMILIES, delta=delta)
+        (n, d), f = X.shape, len(plain.focal_sets)
+        check_memory(
+            {"masses": 4 * n * f, "windows": 8 * n * (4 * d + 6)}, "Use fewer focal sets.",
+            what=f"SECM of {n:,} pixels with {f} focal sets",
+        )  # fmt: skip
         V = np.column_stack([plain.prototypes, np.zeros(len(plain.prototypes))])
         return SpatialModel(plain.focal_sets, V, plain.alpha, plain.beta, plain.delta)
 
