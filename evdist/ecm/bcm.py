@@ -1,7 +1,7 @@
 """Belief c-means: a set of clusters is near to objects far from clusters that lie close together.
 
-Reference: Liu, Dezert, Mercier, Pan (2012), Belief c-means, Pattern Recognition Letters 33,
-section 3; NN-EVCLUS takes it as its [34].
+Reference: Liu, Dezert, Mercier, Pan (2012), Belief c-means, Pattern Recognition Letters 33;
+NN-EVCLUS takes it as its [34].
 
     J(M, V) = sum_i w_i [ sum_j m_ij^beta D_ij^2 + delta^2 m_i0^beta ]
     D_ij^2  = ( sum_{k in A_j} |x_i - v_k|^2 + gamma sum_{k < l in A_j} |v_k - v_l|^2 )

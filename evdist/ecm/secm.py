@@ -2,7 +2,7 @@
 
 Reference: Denoeux, slides "Belief functions and clustering" (2017), "Other variants of ECM", after
 Lelandais, Ruan, Denoeux, Vera, Gardin (2014), Medical Image Analysis 18. The spatial term is that
-of fuzzy c-means in Ahmed, Yamany, Mohamed, Farag, Moriarty (2002), IEEE TMI 21, eq. (7).
+of fuzzy c-means in Ahmed, Yamany, Mohamed, Farag, Moriarty (2002), IEEE TMI 21.
 
     J(M, V) = sum_i w_i [ sum_j |A_j|^alpha m_ij^beta D_ij^2 + delta^2 m_i0^beta ]
     D_ij^2  = ( |x_i - vbar_j|^2 + eta mean_{r in N(i)} |x_r - vbar_j|^2 ) / (1 + eta)

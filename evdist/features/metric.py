@@ -14,7 +14,8 @@ least of them. With S the scatter of the must-links and A = S^(-1/2) B S^(-1/2),
 `evdist.features.spectrahedron`.
 
 Differs: where the must-links do not span the space, S has no inverse; `ridge` times its mean
-eigenvalue is added to all of them.
+eigenvalue is added to all of them. The two articles were not at hand: the problems are theirs, how
+they are solved is ours (`evdist.features.spectrahedron`), and no numbers of equations are given.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Found:
 
 
 def total_distance(z: Floats) -> Goal:
-    """F = sum_t |z_t|_B: Xing et al., eq. (3), the distances themselves and not their squares."""
+    """F = sum_t |z_t|_B: as Xing et al., the distances themselves and not their squares."""
 
     def goal(B: Floats) -> tuple[float, Floats]:
         length = np.sqrt(np.maximum(squares(z, B), np.finfo(float).tiny))
@@ -61,7 +61,7 @@ def total_distance(z: Floats) -> Goal:
 
 
 def least_distance(z: Floats, mu: float) -> Goal:
-    """F = min_t |z_t|_B^2, smoothed: -mu log mean exp(-|z_t|_B^2 / mu); Ying and Li, section 4.
+    """F = min_t |z_t|_B^2, smoothed: -mu log mean exp(-|z_t|_B^2 / mu), as Ying and Li.
 
     G is sum_t u_t z_t z_t' with the weights u of the soft minimum.
     """
@@ -120,7 +120,7 @@ def farthest_at_least(z: Floats, tol: float, max_iter: int) -> Found:
 
     The gap is that of the hard minimum: for any weights u of the cannot-links the largest
     eigenvalue of sum_t u_t z_t z_t' is a bound from above, and the least of them is the maximum
-    (Ying and Li, theorem 1).
+    (the equivalence that gives the article of Ying and Li its name).
     """
     d = z.shape[1]
     B, used = np.eye(d) / d, 0

@@ -75,7 +75,7 @@ def test_a_plane_is_searched_through(kind):
 
 
 def test_the_bound_of_dml_eig_is_the_largest_eigenvalue_of_a_mean():
-    """Ying and Li, theorem 1, where it can be worked out: two cannot-links at right angles."""
+    """Where it can be worked out: two cannot-links at right angles."""
     z = np.array([[2.0, 0.0], [0.0, 1.0]])
     found = farthest_at_least(z, 1e-3, 5000)
     # u = (1/5, 4/5) makes both eigenvalues 4/5, and B = diag(1/5, 4/5) both distances.
