@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from evdist.belief import FocalSets, conflict
+from evdist.belief import FocalSets
 from evdist.data.inputs import load
 from evdist.data.pair_checks import checked_pairs
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
@@ -47,13 +47,9 @@ from evdist.evclus.stored import (
 from evdist.kernels.sparse_rows import decode
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
-from evdist.partition.rows import select_rows
 from evdist.stores.paths import Url, address, join
 
 __all__ = ["EVCLUS"]
-
-#: Pairs whose conflicts are found at a time.
-_PAIRS_AT_ONCE = 4096
 
 
 @dataclass(eq=False, repr=False)
@@ -302,8 +298,10 @@ class EVCLUS(RowMasses, CredalClusterer):
             raise ValueError("attributes belong to a list of pairs; here X has them: leave it out.")
         return X, data, integer("n_clusters", clusters_for(self.n_clusters, data), 1)
 
-    #: Measured on two cores with nothing else to do.
-    _compiles = ("evdist.evclus.rows.sweep:update_rows", 15)
+    @property
+    def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
+        # Measured on two cores with nothing else to do.
+        return ("evdist.evclus.rows.sweep:update_rows", 15) if self.device == "cpu" else None
 
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]
@@ -393,10 +391,4 @@ class EVCLUS(RowMasses, CredalClusterer):
             mean of (kappa - delta)^2 over all kept pairs is `objective_`.
         """
         check_is_fitted(self, "credal_partition_")
-        kept, partition = self._kept, self.credal_partition_
-        mass, kappa = partition.mass, np.empty(len(kept.i))
-        for lo in range(0, len(kappa), _PAIRS_AT_ONCE):
-            some = slice(lo, lo + _PAIRS_AT_ONCE)
-            mine, other = (np.asarray(select_rows(mass, w[some])) for w in (kept.i, kept.j))
-            kappa[some] = conflict(mine, other, partition.focal_sets)
-        return kept.delta, kappa
+        return self._kept.delta, self._kept.conflicts(self.credal_partition_)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.belief import conflict
 from evdist.evclus.problem import Pairs
+from evdist.partition import CredalPartition
+from evdist.partition.rows import select_rows
 
 #: Pairs in a sample at most: 12 bytes each.
 MAX_PAIRS = 200_000
-#: Rows read at a time.
-_SPAN = 128
+#: Rows read at a time; pairs whose conflicts are found at a time.
+_SPAN, _AT_ONCE = 128, 4096
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,15 @@ class SomePairs:
     i: NDArray[np.uint32]
     j: NDArray[np.uint32]
     delta: NDArray[np.float32]
+
+    def conflicts(self, partition: CredalPartition) -> NDArray[np.float64]:
+        """Degrees of conflict of the pairs' mass functions."""
+        mass, kappa = partition.mass, np.empty(len(self.i))
+        for lo in range(0, len(kappa), _AT_ONCE):
+            some = slice(lo, lo + _AT_ONCE)
+            mine, other = (np.asarray(select_rows(mass, w[some])) for w in (self.i, self.j))
+            kappa[some] = conflict(mine, other, partition.focal_sets)
+        return kappa
 
 
 def some_pairs(
