@@ -67,6 +67,11 @@ topologySpreadConstraints:
 {{- define "evdist.storageEnv" -}}
 - name: EVDIST_STORAGE
   value: {{ include "evdist.storageUrl" . | quote }}
+{{- with .Values.storage.allowed }}
+# With the storage itself, and the data of `helm test`.
+- name: EVDIST_ALLOWED
+  value: {{ join "," (concat (list (include "evdist.storageUrl" $) "/etc/evdist/test") .) | quote }}
+{{- end }}
 {{- if eq .Values.storage.kind "s3" }}
 {{- with .Values.storage.endpoint }}
 - name: AWS_ENDPOINT_URL
