@@ -313,6 +313,15 @@ def test_jobs_use_the_storage_and_what_else_is_allowed() -> None:
     assert "EVDIST_ALLOWED" not in json.dumps(rendered("minimal").objects)
 
 
+def test_a_proxy_reaches_prefect_and_nothing_else() -> None:
+    def reached(name: str) -> list[str]:
+        policies = [o for o in rendered(name).objects if o["kind"] == "NetworkPolicy"]
+        return [o["metadata"]["name"] for o in policies if "name: auth\n" in yaml.safe_dump(o)]
+
+    assert reached("placed") == ["prod-evdist-prefect-server"]
+    assert reached("minimal") == []
+
+
 def test_notes_warn_of_an_insecure_release(chart: Rendered) -> None:
     assert ("WARNING: insecure" in chart.notes) is chart.values["insecure"]
     assert "<no value>" not in chart.notes
