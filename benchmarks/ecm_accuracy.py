@@ -54,11 +54,11 @@ def paper_ecm(data: DataSet) -> ECM:
     c, X = data.n_clusters, data.X
     options = {"delta": 5.0, "n_init": 5, "random_state": 0}
     if c <= 3:
-        return ECM(c, focal_sets=FocalSets.pairs(c, omega=False), **options).fit(X)
-    first = ECM(c, focal_sets=FocalSets.simple(c, omega=False), **options).fit(X)
+        return ECM(c, beta=2.0, focal_sets=FocalSets.pairs(c, omega=False), **options).fit(X)
+    first = ECM(c, beta=2.0, focal_sets=FocalSets.simple(c, omega=False), **options).fit(X)
     pl = np.asarray(first.credal_partition_.normalised_plausibility)
     sets = FocalSets.pairs(c, mutual_neighbour_pairs(pl, 1), omega=False)
-    return ECM(c, focal_sets=sets, init=first.prototypes_, **options).fit(X)
+    return ECM(c, beta=2.0, focal_sets=sets, init=first.prototypes_, **options).fit(X)
 
 
 def random_starts(protein: DataSet) -> list[tuple[float, float]]:
@@ -110,7 +110,9 @@ def table() -> int:
 def seeds() -> int:
     data = load("seeds")
     X, y = data.X, data.y
-    ecm = ECM(3, focal_sets=FocalSets.pairs(3, omega=False), delta=5.0, random_state=0).fit(X)
+    ecm = ECM(
+        3, beta=2.0, focal_sets=FocalSets.pairs(3, omega=False), delta=5.0, random_state=0
+    ).fit(X)
     simple = EVCLUS(3, n_dissimilarities=209, random_state=0).fit(X)
     full = EVCLUS(3, n_dissimilarities=209, focal_sets="full", random_state=0).fit(X)
     parts = {
@@ -135,7 +137,7 @@ def numbers() -> int:
     print(f"{'':<14}{'true':>6}{'chosen':>8}   N* of 2, 3, ...")
     for name in SMALL:
         data = load(name)
-        model = ECM(focal_sets="full", alpha=2.0, random_state=0, max_iter=1000)
+        model = ECM(focal_sets="full", alpha=2.0, beta=2.0, random_state=0, max_iter=1000)
         found = select(data.X, model, range(2, 8))
         values = " ".join(f"{value:.3f}" for value in found.values)
         print(f"{name:<14}{data.n_clusters:>6}{found.best:>8}   {values}")

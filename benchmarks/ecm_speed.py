@@ -76,7 +76,7 @@ def main(n: int) -> int:
             ).fit(X)
         )
         one_ecm = _per_iteration(
-            lambda t: ECM(C, init=ecm.prototypes_ + 0.1, tol=0, max_iter=t).fit(X)
+            lambda t: ECM(C, beta=2.0, init=ecm.prototypes_ + 0.1, tol=0, max_iter=t).fit(X)
         )
         bounds.note("GaussianMixture: CPU s per iteration", one_gmm)
         bounds.note("ECM: CPU s per iteration", one_ecm)
@@ -104,12 +104,12 @@ def _per_iteration(fit: Callable[[int], Any]) -> float:
 
 def cluster(n: int) -> int:
     X, _ = clusters(n)
-    ECM(C, random_state=0).fit(X[:1000])  # compile
-    here, _, wall = timed(lambda: ECM(C, random_state=0).fit(X))
+    ECM(C, beta=2.0, random_state=0).fit(X[:1000])  # compile
+    here, _, wall = timed(lambda: ECM(C, beta=2.0, random_state=0).fit(X))
     print(f"threads: {wall:.1f} s, {here.n_iter_} iterations")
     with LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers:
         with Client(workers) as client:
-            there, _, wall = timed(lambda: ECM(C, random_state=0).fit(X, client=client))
+            there, _, wall = timed(lambda: ECM(C, beta=2.0, random_state=0).fit(X, client=client))
     same = np.array_equal(here.credal_partition_.mass, there.credal_partition_.mass)
     print(f"two Dask workers: {wall:.1f} s, {there.n_iter_} iterations")
     print(f"same bits: {same and here.history_ == there.history_}")

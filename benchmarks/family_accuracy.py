@@ -72,8 +72,8 @@ def fits(data: DataSet) -> dict[str, Callable[[], NDArray[np.int64]]]:
 
     family = "pairs" if c <= 3 else "select"
     return {
-        "CCM": lambda: CCM(c, delta=5, focal_sets=sets, random_state=0).fit(X).labels_,
-        "CCM-bp": lambda: CCM(c, delta=5, focal_sets=sets, init=centres()).fit(X).labels_,
+        "CCM": lambda: CCM(c, beta=2.0, delta=5, focal_sets=sets, random_state=0).fit(X).labels_,
+        "CCM-bp": lambda: CCM(c, beta=2.0, delta=5, focal_sets=sets, init=centres()).fit(X).labels_,
         "sECMdd": lambda: ECMdd(c, delta=5, random_state=0).fit(X).labels_,
         "wECMdd": lambda: ECMdd(c, weighted=True, delta=5, random_state=0).fit(X).labels_,
         "BPEC": lambda: (

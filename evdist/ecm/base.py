@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -32,6 +33,8 @@ from evdist.partition import CredalPartition
 METRICS = ("euclidean", "adaptive")
 #: Correlations with a smaller eigenvalue are those of dependent columns.
 _DEPENDENT = 1e-12
+#: With a beta nearer to 1 powers of 1 / (beta - 1) would overflow, and masses are those of k-means.
+_HARDEST = 1.1
 
 
 class PrototypeClusterer(RowMasses, CredalClusterer):
@@ -55,7 +58,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
     def _keep(self, model: Model) -> None:
         self._model = model
         self.prototypes_, self.metric_ = model.prototypes, model.metric
-        self.delta_ = float(model.delta)
+        self.beta_, self.delta_ = float(model.beta), float(model.delta)
 
     def _keep_and_place(self, rows: Rows, model: Model) -> CredalPartition:
         """Keep the fitted model; the masses that it gives the fitted objects."""
@@ -151,6 +154,20 @@ def ecm_parameters(alpha: Any, beta: Any, delta: Any) -> tuple[float, float, flo
     if not positive("beta", beta) > 1:
         raise ValueError(f"beta must be a number above 1, got {beta!r}; 2 is the usual one.")
     return alpha, float(beta), delta
+
+
+def beta_for(beta: Any, n: int, d: int) -> Any:
+    """What was given; for "auto" at most 2, and less where n points in d dimensions need it.
+
+    Schwaemmle and Jensen, "A simple and fast method to determine the parameters for fuzzy c-means
+    cluster analysis" (2010), equation (5): the least fuzzifier with which random points have no
+    clusters. In many dimensions distances are alike, and any softer one lets prototypes meet.
+    """
+    if isinstance(beta, str) and beta == "auto":
+        power = -0.0406 * math.log(n) - 0.1134
+        least = 1.0 + (1418.0 / n + 22.05) * d**-2.0 + (12.33 / n + 0.243) * d**power
+        return min(max(least, _HARDEST), 2.0)
+    return beta
 
 
 def delta_for(delta: Any, X: NDArray[Any], w: NDArray[Any] | None) -> Any:

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import MeansClusterer, checked_model, delta_for
+from evdist.ecm.base import MeansClusterer, beta_for, checked_model, delta_for
 from evdist.ecm.solver import Floats, Model, Sums
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative
@@ -89,8 +89,9 @@ class CCM(MeansClusterer):
     n_clusters : int, default=4
     gamma : float, default=1
         Weight of the distance to the centre of a set beside those to its clusters.
-    beta : float above 1, default=2
-        Hardness: near 1 the masses are almost all on one set.
+    beta : float above 1 or "auto", default="auto"
+        Hardness: near 1 the masses are almost all on one set. "auto" is 2, and less where there are
+        many attributes; see `ECM`.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of X: what is farther from all prototypes is an
         outlier. "auto" is the root mean square of the distances between two objects.
@@ -140,7 +141,7 @@ class CCM(MeansClusterer):
     n_clusters: int = 4
     _: KW_ONLY
     gamma: float = 1.0
-    beta: float = 2.0
+    beta: float | str = "auto"
     delta: float | str = "auto"
     focal_sets: str | FocalSets = "pairs"
     init: str | ArrayLike = "k-means++"
@@ -154,8 +155,8 @@ class CCM(MeansClusterer):
 
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> CredalModel:
         gamma = non_negative("gamma", self.gamma)
-        delta = delta_for(self.delta, X, w)
-        plain = checked_model(self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta)
+        delta, beta = delta_for(self.delta, X, w), beta_for(self.beta, *X.shape)
+        plain = checked_model(self, *X.shape, beta=beta, families=_FAMILIES, delta=delta)
         return CredalModel(
             plain.focal_sets, plain.prototypes, 0.0, plain.beta, plain.delta, gamma=gamma
         )

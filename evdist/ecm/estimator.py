@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import MeansClusterer, check_spread, checked_model, delta_for
+from evdist.ecm.base import MeansClusterer, beta_for, check_spread, checked_model, delta_for
 from evdist.ecm.solver import Model
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
@@ -39,9 +39,10 @@ class ECM(MeansClusterer):
         say one. `n_clusters_` holds the number.
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
-    beta : float above 1, default=2
-        Hardness: near 1 the masses are almost all on one set. Where there are many attributes 2
-        may be too soft, which a warning tells: MNIST needs 1.2.
+    beta : float above 1 or "auto", default="auto"
+        Hardness: near 1 the masses are almost all on one set. "auto" is 2, the papers' value, with
+        up to five attributes or so, and less with more of them, where 2 would let all prototypes
+        meet in the middle: 1.3 with ten attributes, 1.1 with a hundred.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of X: what is farther from all prototypes is an
         outlier. "auto" is the root mean square of the distances between two objects; R's evclust
@@ -77,7 +78,7 @@ class ECM(MeansClusterer):
     labels_ : (n,) int array
         Cluster of maximum plausibility.
     prototypes_ : (c, d) array
-    delta_ : float
+    beta_, delta_ : float
     metric_ : (c, d, d) array or None
         With metric="adaptive", S of each cluster, of determinant 1: the squared distance of x to a
         prototype v is (x - v)' S (x - v).
@@ -102,7 +103,7 @@ class ECM(MeansClusterer):
     n_clusters: int | Literal["auto"] = 4
     _: KW_ONLY
     alpha: float = 1.0
-    beta: float = 2.0
+    beta: float | str = "auto"
     delta: float | str = "auto"
     focal_sets: str | FocalSets = "simple"
     pair_neighbours: int = 2
@@ -119,9 +120,9 @@ class ECM(MeansClusterer):
 
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> Model:
         integer("pair_neighbours", self.pair_neighbours, 1)
-        delta = delta_for(self.delta, X, w)
+        delta, beta = delta_for(self.delta, X, w), beta_for(self.beta, *X.shape)
         model = checked_model(
-            self, *X.shape, beta=self.beta, families=_FAMILIES, delta=delta,
+            self, *X.shape, beta=beta, families=_FAMILIES, delta=delta,
             n_clusters=clusters_for(self.n_clusters, X),
         )  # fmt: skip
         if self.metric == "adaptive":
@@ -136,7 +137,7 @@ class ECM(MeansClusterer):
     def _look_back(self, X: NDArray[Any]) -> None:
         """In many dimensions a large beta spreads all masses evenly, and prototypes meet."""
         V = self.prototypes_
-        if len(V) < 2 or self.beta <= _SOFT or not (X != X[0]).any():
+        if len(V) < 2 or self.beta_ <= _SOFT or not (X != X[0]).any():
             return
         gaps = np.linalg.norm(V[:, None] - V, axis=2) + np.diag(np.full(len(V), np.inf))
         k, m = (int(at) for at in np.unravel_index(gaps.argmin(), gaps.shape))
@@ -144,6 +145,6 @@ class ECM(MeansClusterer):
         if gaps[k, m] < _MET * delta_for("auto", X, None) and largest < _EVEN:
             warnings.warn(
                 f"The prototypes of clusters {k} and {m} have met, and masses are spread almost "
-                f"evenly: beta={self.beta:g} is too soft for these data. Try beta=1.2.",
+                f"evenly: beta={self.beta_:g} is too soft for these data. Try beta=1.2.",
                 stacklevel=3,
             )

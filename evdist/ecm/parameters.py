@@ -24,7 +24,7 @@ class ECMParameters(_Started):
 
     n_clusters: int | Literal["auto"] = 4
     alpha: float = 1.0
-    beta: float = 2.0
+    beta: float | str = "auto"
     delta: float | str = "auto"
     pair_neighbours: int = 2
     metric: str = "euclidean"
@@ -56,7 +56,7 @@ class CCMParameters(_Started):
 
     n_clusters: int = 4
     gamma: float = 1.0
-    beta: float = 2.0
+    beta: float | str = "auto"
     delta: float | str = "auto"
     focal_sets: str = "pairs"
 

@@ -129,7 +129,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         Bytes that a fit may take on each GPU; None is what is free there. Where kept pairs do not
         fit, they are sent from the host's memory or computed again in every sweep, which a
         callback is told; the result is the same. On a CPU, bytes that this process may take in
-        all: a fit that needs more is done in `partitions`.
+        all: a fit that needs more is done in `partitions`, or refused where that does not help.
     partitions : {"auto", "always", "never"} or even int, default="auto"
         Whether the objects are shuffled into partitions on disk, each of which is compared with a
         few others, so that no process has all of them: for data larger than the memory and for Dask
@@ -243,7 +243,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         rows = device_rows(self, data, settings, bool(constraints), client)
         settings = replace(settings, groups=rows is None)
         if rows is None:
-            check_memory(data, settings, client)
+            check_memory(data, settings, client, self.memory_limit)
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
         need = worker_need(data, settings, client)
@@ -271,7 +271,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         settings = checked_settings(self, data, seed, c)
         if has_device(self, client):
             return self
-        check_memory(data, settings, client)
+        check_memory(data, settings, client, self.memory_limit)
         if self.checkpoint is not None and not isinstance(data, PairList):
             check_disk(data, settings, str(self.checkpoint))
             family = first_focal_sets(settings.focal_sets, settings.n_clusters)

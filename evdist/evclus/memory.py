@@ -70,8 +70,13 @@ def check_disk(data: Source | PairList, settings: Settings, folder: str) -> None
         )
 
 
-def check_memory(data: Source | PairList, settings: Settings, client: Any = None) -> None:
-    """Refuse a fit that cannot fit, with the cure; on a cluster, by the smallest worker."""
+def check_memory(
+    data: Source | PairList, settings: Settings, client: Any = None, limit: int | None = None
+) -> None:
+    """Refuse a fit that cannot fit, with the cure; on a cluster, by the smallest worker.
+
+    `limit`: bytes that a fit in this process may take, None for what is free.
+    """
     k, f = _pairs_per_object(data, settings), most_focal_sets(settings)
     workers = 1 if client is None else smallest_worker(client)[0]
     need = projected(data.n, k, f, _data_bytes(data, client), workers)
@@ -79,6 +84,7 @@ def check_memory(data: Source | PairList, settings: Settings, client: Any = None
         {f"{data.n:,} x {k} kept pairs": need.pairs, "masses": need.masses, "data": need.data},
         "Lower n_dissimilarities, use fewer focal sets, or use more workers.",
         client=client,
+        free=None if limit is None else min(limit, memory.available()),
     )
 
 

@@ -20,19 +20,18 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
-from evdist.kernels.vector import (
-    _F32,
-    _I64,
-    _V32,
+from evdist.kernels.lanes import (
+    F32,
+    I64,
     LANES,
-    _fma,
-    _load_lanes,
-    _pointer,
-    _prefetch,
-    _row_offset,
-    aligned_zeros,
-    padded_width,
+    V32,
+    fma,
+    load_lanes,
+    pointer,
+    prefetch,
+    row_offset,
 )
+from evdist.kernels.vector import aligned_zeros, padded_width
 
 #: Metric -> (sum over coordinates, what is done to the sum).
 METRICS = {
@@ -143,27 +142,27 @@ def _coordinate_sum(kind: str) -> Callable:
             tt, _, it, _, _, _, xt, _, ot = signature.args
             table, width, index, ahead, start, stop, x, i, out = args
             table, index, x, out = (
-                _pointer(context, builder, t, v)
+                pointer(context, builder, t, v)
                 for t, v in [(tt, table), (it, index), (xt, x), (ot, out)]
             )
             mine = builder.gep(x, [builder.mul(i, width)])
-            zero = ir.Constant(_V32, [0.0] * LANES)
-            one = ir.Constant(_V32, [1.0] * LANES)
-            acc = cgutils.alloca_once(builder, _V32)
+            zero = ir.Constant(V32, [0.0] * LANES)
+            one = ir.Constant(V32, [1.0] * LANES)
+            acc = cgutils.alloca_once(builder, V32)
 
             def call(name, operands, result):
                 fn = ir.FunctionType(result, [o.type for o in operands])
                 fn = cgutils.get_or_insert_function(builder.module, fn, name)
                 return builder.call(fn, operands, fastmath=("reassoc",))
 
-            with cgutils.for_range_slice(builder, start, stop, _I64(1)) as (t, _):
-                base = _row_offset(builder, index, t, width)
-                fetch = _row_offset(builder, index, builder.add(t, ahead), width)
+            with cgutils.for_range_slice(builder, start, stop, I64(1)) as (t, _):
+                base = row_offset(builder, index, t, width)
+                fetch = row_offset(builder, index, builder.add(t, ahead), width)
                 builder.store(zero, acc)
-                with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
-                    _prefetch(builder, builder.gep(table, [builder.add(fetch, j)]))
-                    a = _load_lanes(builder, table, builder.add(base, j))
-                    b = _load_lanes(builder, mine, j)
+                with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
+                    prefetch(builder, builder.gep(table, [builder.add(fetch, j)]))
+                    a = load_lanes(builder, table, builder.add(base, j))
+                    b = load_lanes(builder, mine, j)
                     old = builder.load(acc)
                     if kind == "different":
                         new = builder.select(builder.fcmp_unordered("!=", a, b), one, zero)
@@ -171,19 +170,19 @@ def _coordinate_sum(kind: str) -> Callable:
                     else:
                         diff = builder.fsub(a, b)
                         if kind == "squares":
-                            new = _fma(builder, diff, diff, old)
+                            new = fma(builder, diff, diff, old)
                         else:
-                            size = call("llvm.fabs.v16f32", [diff], _V32)
+                            size = call("llvm.fabs.v16f32", [diff], V32)
                             if kind == "absolute":
                                 new = builder.fadd(old, size)
                             else:
-                                new = call("llvm.maxnum.v16f32", [old, size], _V32)
+                                new = call("llvm.maxnum.v16f32", [old, size], V32)
                     builder.store(new, acc)
                 total = builder.load(acc)
                 if kind == "largest":
-                    value = call("llvm.vector.reduce.fmax.v16f32", [total], _F32)
+                    value = call("llvm.vector.reduce.fmax.v16f32", [total], F32)
                 else:
-                    value = call("llvm.vector.reduce.fadd.v16f32", [_F32(0.0), total], _F32)
+                    value = call("llvm.vector.reduce.fadd.v16f32", [F32(0.0), total], F32)
                 builder.store(value, builder.gep(out, [builder.sub(t, start)]))
             return context.get_dummy_value()
 

@@ -16,160 +16,29 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = [
-    "LANES",
-    "aligned_zeros",
-    "change_of_squares",
-    "dots",
-    "fetch_row",
-    "gather_rows",
-    "gram_rows_1",
-    "gram_rows_2",
-    "gram_rows_3",
-    "gram_rows_4",
-    "gram_rows_5",
-    "gram_rows_6",
-    "padded_width",
-    "project_line",
-    "residuals",
-    "spread_rows",
-    "weighted_sum",
-]
-
-#: float32 numbers in a cache line of 64 bytes.
-LANES = 16
-#: Terms summed in float32 before they are folded into float64.
-CHUNK = 32
-
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
-_F32, _F64 = ir.FloatType(), ir.DoubleType()
-_V32, _V64 = ir.VectorType(_F32, LANES), ir.VectorType(_F64, LANES)
+from evdist.kernels.lanes import (
+    F32,
+    F64,
+    I32,
+    I64,
+    LANES,
+    V32,
+    fetcher,
+    fma,
+    for_four_dots,
+    last_index,
+    load_lanes,
+    pointer,
+    prefetch,
+    row_offset,
+    splat,
+    sum_in_chunks,
+)
 
 
 def padded_width(f: int) -> int:
     """Number of float32 columns of a table for `f` focal sets: whole cache lines."""
     return -(-f // LANES) * LANES
-
-
-def _pointer(context, builder, array_type, value):
-    if array_type.layout != "C":
-        raise TypeError("The kernels read arrays row by row without gaps; pass a contiguous copy.")
-    return cgutils.create_struct_proxy(array_type)(context, builder, value=value).data
-
-
-def _last(context, builder, array_type, value):
-    """Number of the last entry of a one-dimensional array."""
-    array = cgutils.create_struct_proxy(array_type)(context, builder, value=value)
-    return builder.sub(array.nitems, _I64(1))
-
-
-def _splat(builder, scalar, vector_type):
-    one = builder.insert_element(ir.Constant(vector_type, ir.Undefined), scalar, _I32(0))
-    mask = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
-    return builder.shuffle_vector(one, ir.Constant(vector_type, ir.Undefined), mask)
-
-
-def _fma(builder, a, b, c):
-    kind = "f32" if a.type.element == _F32 else "f64"
-    name = f"llvm.fma.v{a.type.count}{kind}"
-    fn = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
-    return builder.call(fn, [a, b, c])
-
-
-def _load_lanes(builder, table, offset):
-    """16 float32 lanes at `table[offset]`; fastest when rows start on cache lines."""
-    address = builder.bitcast(builder.gep(table, [offset]), _V32.as_pointer())
-    return builder.load(address, align=4)
-
-
-def _row_offset(builder, index, t, width):
-    row = builder.zext(builder.load(builder.gep(index, [t])), _I64)
-    return builder.mul(row, width)
-
-
-def _prefetch(builder, address):
-    byte = ir.IntType(8).as_pointer()
-    fn = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32]), "llvm.prefetch.p0"
-    )
-    # read, keep in all cache levels, data
-    builder.call(fn, [builder.bitcast(address, byte), _I32(0), _I32(3), _I32(1)])
-
-
-def _half(builder, v, which):
-    """The lower or upper half of a vector of doubles."""
-    width = v.type.count // 2
-    mask = ir.Constant(ir.VectorType(_I32, width), [which * width + q for q in range(width)])
-    return builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask)
-
-
-def _four_sums(builder, v):
-    """Sums of the lanes of four <8 x double>, as <4 x double>: one tree for all four."""
-
-    def merge(x, y, size):
-        # Lanes of x and y by turns in runs of `size`, folded: half as many partial sums of each.
-        lanes = [
-            [p + q if p // size % 2 == 0 else 8 + p - size + q for p in range(0, 8, size)
-             for q in range(size)],
-            [p + size + q if p // size % 2 == 0 else 8 + p + q for p in range(0, 8, size)
-             for q in range(size)],
-        ]  # fmt: skip
-        even, odd = (
-            builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, 8), m)) for m in lanes
-        )
-        return builder.fadd(even, odd)
-
-    pairs = merge(merge(v[0], v[1], 1), merge(v[2], v[3], 1), 2)
-    return builder.fadd(_half(builder, pairs, 0), _half(builder, pairs, 1))
-
-
-def _for_four_dots(builder, A, width, f, count, m, use, fetch):
-    """Call `use(t, <A[t] . m, ..., A[t+3] . m>)` for t = 0, 4, ... < count.
-
-    Only the first f columns count; half a cache line is enough for up to eight. `fetch(t)` is
-    called for each t too: rows wanted later are brought into the cache behind the arithmetic.
-    """
-    octet, octet32 = ir.VectorType(_F64, 8), ir.VectorType(_F32, 8)
-    acc = [cgutils.alloca_once(builder, octet) for _ in range(4)]
-
-    def load(array, offset, kind):
-        return builder.load(
-            builder.bitcast(builder.gep(array, [offset]), kind.as_pointer()), align=4
-        )
-
-    with cgutils.for_range_slice(builder, _I64(0), count, _I64(4)) as (t, _):
-        fetch(t)
-        for q in range(4):
-            builder.store(ir.Constant(octet, [0.0] * 8), acc[q])
-        base = builder.mul(t, width)
-        with cgutils.for_range_slice(builder, _I64(0), f, _I64(8)) as (j, _):
-            mj = load(m, j, octet)
-            for q in range(4):
-                at = builder.add(builder.add(base, builder.mul(width, _I64(q))), j)
-                line = builder.fpext(load(A, at, octet32), octet)
-                total = _fma(builder, line, mj, builder.load(acc[q]))
-                builder.store(total, acc[q])
-        use(t, _four_sums(builder, [builder.load(a) for a in acc]))
-
-
-def _fetcher(builder, table, width, index, at, last):
-    """fetch(t): rows index[at + t / 2] and the next one of the table, into the cache.
-
-    Two rows for every four dot products, so that the two passes over a row's pairs fetch all
-    partners of the next row, and never more than the machine has room for at once.
-    """
-
-    def fetch(t):
-        half = builder.add(at, builder.lshr(t, _I64(1)))
-        for q in range(2):
-            place = builder.add(half, _I64(q))
-            # Past the end of the index the last entry is fetched again: harmless.
-            place = builder.select(builder.icmp_signed("<", place, last), place, last)
-            base = _row_offset(builder, index, place, width)
-            with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
-                _prefetch(builder, builder.gep(table, [builder.add(base, j)]))
-
-    return fetch
 
 
 @intrinsic
@@ -183,17 +52,17 @@ def gather_rows(typing, table, width, index, start, count, A):
         tt, _, it, _, _, at = signature.args
         table, width, index, start, count, A = args
         table, index, A = (
-            _pointer(context, builder, t, v) for t, v in [(tt, table), (it, index), (at, A)]
+            pointer(context, builder, t, v) for t, v in [(tt, table), (it, index), (at, A)]
         )
         index = builder.gep(index, [start])
         with cgutils.for_range(builder, count) as loop:
             t = loop.index
-            base = _row_offset(builder, index, t, width)
+            base = row_offset(builder, index, t, width)
             to = builder.mul(t, width)
-            with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
-                line = _load_lanes(builder, table, builder.add(base, j))
+            with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
+                line = load_lanes(builder, table, builder.add(base, j))
                 address = builder.gep(A, [builder.add(to, j)])
-                builder.store(line, builder.bitcast(address, _V32.as_pointer()), align=4)
+                builder.store(line, builder.bitcast(address, V32.as_pointer()), align=4)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -214,23 +83,23 @@ def spread_rows(typing, table, index, start, count, A, width, base):
         shape = cgutils.create_struct_proxy(tt)(context, builder, value=table).shape
         words = builder.extract_value(shape, 1)
         table, index, A, base = (
-            _pointer(context, builder, t, v)
+            pointer(context, builder, t, v)
             for t, v in [(tt, table), (it, index), (at, A), (bt, base)]
         )
         index = builder.gep(index, [start])
-        one = ir.Constant(_F32, 1.0)
+        one = ir.Constant(F32, 1.0)
         with cgutils.for_range(builder, count) as loop:
             t = loop.index
-            row = builder.gep(table, [_row_offset(builder, index, t, words)])
-            b = builder.fsub(one, builder.load(builder.gep(row, [_I64(1)])))
-            builder.store(builder.fpext(b, _F64), builder.gep(base, [t]))
-            line = _splat(builder, b, _V32)
+            row = builder.gep(table, [row_offset(builder, index, t, words)])
+            b = builder.fsub(one, builder.load(builder.gep(row, [I64(1)])))
+            builder.store(builder.fpext(b, F64), builder.gep(base, [t]))
+            line = splat(builder, b, V32)
             to = builder.gep(A, [builder.mul(t, width)])
-            with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
+            with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
                 address = builder.gep(to, [j])
-                builder.store(line, builder.bitcast(address, _V32.as_pointer()), align=4)
+                builder.store(line, builder.bitcast(address, V32.as_pointer()), align=4)
             builder.store(one, to)
-            builder.store(builder.load(row), builder.gep(to, [_I64(1)]))
+            builder.store(builder.load(row), builder.gep(to, [I64(1)]))
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -249,18 +118,18 @@ def dots(typing, A, width, f, count, m, out, table, index, at):
     def codegen(context, builder, signature, args):
         a_t, _, _, _, mt, ot, tt, it, _ = signature.args
         A, width, f, count, m, out, table, index, at = args
-        last = _last(context, builder, it, index)
+        last = last_index(context, builder, it, index)
         A, m, out, table, index = (
-            _pointer(context, builder, t, v)
+            pointer(context, builder, t, v)
             for t, v in [(a_t, A), (mt, m), (ot, out), (tt, table), (it, index)]
         )
-        fetch = _fetcher(builder, table, width, index, at, last)
+        fetch = fetcher(builder, table, width, index, at, last)
 
         def put(t, sums):
             address = builder.bitcast(builder.gep(out, [t]), sums.type.as_pointer())
             builder.store(sums, address, align=8)
 
-        _for_four_dots(builder, A, width, f, count, m, put, fetch)
+        for_four_dots(builder, A, width, f, count, m, put, fetch)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -279,7 +148,7 @@ def residuals(typing, kappa, delta, start, count, w, target, r):
         kt, dt, _, _, wt, tt, rt = signature.args
         kappa, delta, start, count, w, target, r = args
         kappa, delta, w, target, r = (
-            _pointer(context, builder, t, v)
+            pointer(context, builder, t, v)
             for t, v in [(kt, kappa), (dt, delta), (wt, w), (tt, target), (rt, r)]
         )
         delta = builder.gep(delta, [start])
@@ -291,17 +160,17 @@ def residuals(typing, kappa, delta, start, count, w, target, r):
             def at(array, scalar):
                 return builder.bitcast(builder.gep(array, [t]), kind(scalar).as_pointer())
 
-            goal = builder.fpext(builder.load(at(delta, _F32), align=4), kind(_F64))
-            builder.store(goal, at(target, _F64), align=8)
-            gap = builder.fsub(builder.load(at(kappa, _F64), align=8), goal)
-            weight = builder.load(at(w, _F32), align=4)
-            small = builder.fmul(builder.fptrunc(gap, kind(_F32)), weight)
-            builder.store(small, at(r, _F32), align=4)
+            goal = builder.fpext(builder.load(at(delta, F32), align=4), kind(F64))
+            builder.store(goal, at(target, F64), align=8)
+            gap = builder.fsub(builder.load(at(kappa, F64), align=8), goal)
+            weight = builder.load(at(w, F32), align=4)
+            small = builder.fmul(builder.fptrunc(gap, kind(F32)), weight)
+            builder.store(small, at(r, F32), align=4)
 
-        whole = builder.and_(count, _I64(-8))
-        with cgutils.for_range_slice(builder, _I64(0), whole, _I64(8)) as (t, _):
+        whole = builder.and_(count, I64(-8))
+        with cgutils.for_range_slice(builder, I64(0), whole, I64(8)) as (t, _):
             body(t, 8)
-        with cgutils.for_range_slice(builder, whole, count, _I64(1)) as (t, _):
+        with cgutils.for_range_slice(builder, whole, count, I64(1)) as (t, _):
             body(t, 1)
         return context.get_dummy_value()
 
@@ -315,10 +184,10 @@ def fetch_row(typing, table, width, i):
 
     def codegen(context, builder, signature, args):
         table, width, i = args
-        table = _pointer(context, builder, signature.args[0], table)
+        table = pointer(context, builder, signature.args[0], table)
         start = builder.mul(i, width)
-        with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
-            _prefetch(builder, builder.gep(table, [builder.add(start, j)]))
+        with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
+            prefetch(builder, builder.gep(table, [builder.add(start, j)]))
         return context.get_dummy_value()
 
     return types.void(table, types.int64, types.int64), codegen
@@ -336,30 +205,30 @@ def change_of_squares(typing, A, width, f, count, m, old, target, w, table, inde
     def codegen(context, builder, signature, args):
         a_t, _, _, _, mt, ot, gt, wt, tt, it, _ = signature.args
         A, width, f, count, m, old, target, w, table, index, at = args
-        last = _last(context, builder, it, index)
+        last = last_index(context, builder, it, index)
         A, m, old, target, w, table, index = (
-            _pointer(context, builder, t, v)
+            pointer(context, builder, t, v)
             for t, v in [(a_t, A), (mt, m), (ot, old), (gt, target), (wt, w), (tt, table),
                          (it, index)]
         )  # fmt: skip
-        fetch = _fetcher(builder, table, width, index, at, last)
-        quad = ir.VectorType(_F64, 4)
+        fetch = fetcher(builder, table, width, index, at, last)
+        quad = ir.VectorType(F64, 4)
         total = cgutils.alloca_once_value(builder, ir.Constant(quad, [0.0] * 4))
 
-        def load(array, t, kind=_F64):
+        def load(array, t, kind=F64):
             vector = ir.VectorType(kind, 4)
             address = builder.bitcast(builder.gep(array, [t]), vector.as_pointer())
             return builder.load(address, align=4)
 
         def change(t, new):
             before, goal = load(old, t), load(target, t)
-            weight = builder.fpext(load(w, t, _F32), quad)
+            weight = builder.fpext(load(w, t, F32), quad)
             middle = builder.fsub(builder.fadd(new, before), builder.fadd(goal, goal))
             step = builder.fmul(builder.fmul(weight, builder.fsub(new, before)), middle)
             builder.store(builder.fadd(builder.load(total), step), total)
 
-        _for_four_dots(builder, A, width, f, count, m, change, fetch)
-        lanes = [builder.extract_element(builder.load(total), _I32(q)) for q in range(4)]
+        for_four_dots(builder, A, width, f, count, m, change, fetch)
+        lanes = [builder.extract_element(builder.load(total), I32(q)) for q in range(4)]
         return builder.fadd(builder.fadd(lanes[0], lanes[1]), builder.fadd(lanes[2], lanes[3]))
 
     i64 = types.int64
@@ -375,24 +244,24 @@ def _gram_rows(rows: int):
             t_A, _, _, t_w, t_c, _, t_S = signature.args
             A, width, count, w, chosen, at, S = args
             A, w, chosen, S = (
-                _pointer(context, builder, t, v)
+                pointer(context, builder, t, v)
                 for t, v in [(t_A, A), (t_w, w), (t_c, chosen), (t_S, S)]
             )
             column = [
-                builder.load(builder.gep(chosen, [builder.add(at, _I64(a))])) for a in range(rows)
+                builder.load(builder.gep(chosen, [builder.add(at, I64(a))])) for a in range(rows)
             ]
             out = [builder.gep(S, [builder.mul(q, width)]) for q in column]
-            acc = [cgutils.alloca_once(builder, _V32) for _ in range(rows)]
+            acc = [cgutils.alloca_once(builder, V32) for _ in range(rows)]
 
             def add(t, j):
                 base = builder.gep(A, [builder.mul(t, width)])
-                weight = _splat(builder, builder.load(builder.gep(w, [t])), _V32)
-                line = builder.fmul(_load_lanes(builder, base, j), weight)
+                weight = splat(builder, builder.load(builder.gep(w, [t])), V32)
+                line = builder.fmul(load_lanes(builder, base, j), weight)
                 for a in range(rows):
-                    head = _splat(builder, builder.load(builder.gep(base, [column[a]])), _V32)
-                    builder.store(_fma(builder, head, line, builder.load(acc[a])), acc[a])
+                    head = splat(builder, builder.load(builder.gep(base, [column[a]])), V32)
+                    builder.store(fma(builder, head, line, builder.load(acc[a])), acc[a])
 
-            _sum_in_chunks(builder, width, count, acc, out, add)
+            sum_in_chunks(builder, width, count, acc, out, add)
             return context.get_dummy_value()
 
         i64 = types.int64
@@ -415,15 +284,15 @@ def weighted_sum(typing, A, width, count, r, g):
     def codegen(context, builder, signature, args):
         at, _, _, rt, gt = signature.args
         A, width, count, r, g = args
-        A, r, g = (_pointer(context, builder, t, v) for t, v in [(at, A), (rt, r), (gt, g)])
-        acc = cgutils.alloca_once(builder, _V32)
+        A, r, g = (pointer(context, builder, t, v) for t, v in [(at, A), (rt, r), (gt, g)])
+        acc = cgutils.alloca_once(builder, V32)
 
         def add(t, j):
-            r_t = _splat(builder, builder.load(builder.gep(r, [t])), _V32)
-            line = _load_lanes(builder, A, builder.add(builder.mul(t, width), j))
-            builder.store(_fma(builder, line, r_t, builder.load(acc)), acc)
+            r_t = splat(builder, builder.load(builder.gep(r, [t])), V32)
+            line = load_lanes(builder, A, builder.add(builder.mul(t, width), j))
+            builder.store(fma(builder, line, r_t, builder.load(acc)), acc)
 
-        _sum_in_chunks(builder, width, count, [acc], [g], add)
+        sum_in_chunks(builder, width, count, [acc], [g], add)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -443,50 +312,24 @@ def project_line(typing, m, f, P, q, table, to):
         width = builder.extract_value(
             cgutils.create_struct_proxy(pt)(context, builder, value=P).shape, 2
         )
-        m, P, table = (_pointer(context, builder, t, v) for t, v in [(mt, m), (pt, P), (tt, table)])
+        m, P, table = (pointer(context, builder, t, v) for t, v in [(mt, m), (pt, P), (tt, table)])
         P = builder.gep(P, [builder.mul(builder.mul(q, f), width)])
         row = builder.gep(table, [builder.mul(to, width)])
-        acc = cgutils.alloca_once(builder, _V32)
-        with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
-            builder.store(ir.Constant(_V32, [0.0] * LANES), acc)
+        acc = cgutils.alloca_once(builder, V32)
+        with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
+            builder.store(ir.Constant(V32, [0.0] * LANES), acc)
             with cgutils.for_range(builder, f) as loop:
                 a = loop.index
-                share = builder.fptrunc(builder.load(builder.gep(m, [a])), _F32)
-                line = _load_lanes(builder, P, builder.add(builder.mul(a, width), j))
-                total = _fma(builder, _splat(builder, share, _V32), line, builder.load(acc))
+                share = builder.fptrunc(builder.load(builder.gep(m, [a])), F32)
+                line = load_lanes(builder, P, builder.add(builder.mul(a, width), j))
+                total = fma(builder, splat(builder, share, V32), line, builder.load(acc))
                 builder.store(total, acc)
-            address = builder.bitcast(builder.gep(row, [j]), _V32.as_pointer())
+            address = builder.bitcast(builder.gep(row, [j]), V32.as_pointer())
             builder.store(builder.load(acc), address, align=4)
         return context.get_dummy_value()
 
     i64 = types.int64
     return types.void(m, i64, P, i64, table, i64), codegen
-
-
-def _sum_in_chunks(builder, width, count, acc, out, add):
-    """out[q][:] = sum over t < count of what `add(t, j)` adds to acc[q], column block by block.
-
-    Sums of CHUNK terms are made in float32 and folded into float64: fast, and the error does not
-    grow with the number of pairs.
-    """
-    zero32, zero64 = ir.Constant(_V32, [0.0] * LANES), ir.Constant(_V64, [0.0] * LANES)
-    total = [cgutils.alloca_once(builder, _V64) for _ in acc]
-    with cgutils.for_range_slice(builder, _I64(0), width, _I64(LANES)) as (j, _):
-        for x in total:
-            builder.store(zero64, x)
-        with cgutils.for_range_slice(builder, _I64(0), count, _I64(CHUNK)) as (lo, _):
-            end = builder.add(lo, _I64(CHUNK))
-            hi = builder.select(builder.icmp_signed("<", end, count), end, count)
-            for a in acc:
-                builder.store(zero32, a)
-            with cgutils.for_range_slice(builder, lo, hi, _I64(1)) as (t, _):
-                add(t, j)
-            for a, x in zip(acc, total, strict=True):
-                wide = builder.fpext(builder.load(a), _V64)
-                builder.store(builder.fadd(builder.load(x), wide), x)
-        for x, array in zip(total, out, strict=True):
-            address = builder.bitcast(builder.gep(array, [j]), _V64.as_pointer())
-            builder.store(builder.load(x), address, align=8)
 
 
 def aligned_zeros(n: int, width: int) -> np.ndarray:

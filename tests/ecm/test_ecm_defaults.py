@@ -1,4 +1,4 @@
-"""Defaults that follow the data: delta of the family, BPEC's metric, a hint about beta."""
+"""Defaults that follow the data: delta of the family, BPEC's metric, ECM's beta."""
 
 from __future__ import annotations
 
@@ -55,11 +55,30 @@ def test_the_root_mean_square_of_the_distances(far_apart):
     assert CCM(3, random_state=0).fit(X).delta_ == pytest.approx(np.sqrt(square.mean()))
 
 
-def test_prototypes_that_have_met_bring_a_hint_about_beta():
+@pytest.fixture(scope="module")
+def wide():
+    """Four clusters in sixty dimensions."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 60)) + np.repeat(np.eye(60)[:4] * 2, 50, axis=0)
+    return rng.normal(size=(200, 60)) + np.repeat(np.eye(60)[:4] * 2, 50, axis=0)
+
+
+def test_prototypes_that_have_met_bring_a_hint_about_beta(wide):
     with pytest.warns(UserWarning, match=r"prototypes of clusters .* have met.*beta=1.2"):
-        ECM(4, random_state=0).fit(X)
+        ECM(4, beta=2, random_state=0).fit(wide)
+
+
+def test_beta_is_harder_in_many_dimensions(wide):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ECM(4, beta=1.2, random_state=0).fit(X)
+        assert ECM(4, random_state=0).fit(wide).beta_ == 1.1
+    assert ECM(2, random_state=0).fit(wide[:, :2]).beta_ == 2.0
+    # Equation (5) for n = 200 and d = 10: 1 + 29.14 / 100 + .30465 x 10^-.3285.
+    assert ECM(2, random_state=0).fit(wide[:, :10]).beta_ == pytest.approx(1.4344, abs=1e-4)
+
+
+def test_a_hundred_clusters_do_not_meet():
+    """With beta = 2 the index is .05."""
+    rng = np.random.default_rng(0)
+    y = np.arange(4000) % 100
+    X = 3 * rng.normal(size=(100, 10))[y] + rng.normal(size=(4000, 10))
+    assert adjusted_rand_score(y, ECM(100, n_init=2, random_state=0).fit(X).labels_) > 0.9

@@ -56,7 +56,7 @@ def gram_caller(gram_rows) -> Callable:
 #: Rows made at a time -> the instruction.
 GRAM = {
     int(name.removeprefix("gram_rows_")): gram_caller(getattr(vector, name))
-    for name in vector.__all__
+    for name in vars(vector)
     if name.startswith("gram_rows_")
 }
 

@@ -73,14 +73,15 @@ def test_little_memory_changes_no_bit(fitted, X, monkeypatch):
     monkeypatch.setattr(owner_module, "_FEWEST_ROWS", owner_module.PIECE_ROWS // 8)
     monkeypatch.setattr(owner_module, "PIECE_ROWS", owner_module.PIECE_ROWS // 8)
     monkeypatch.setattr(sites_module.PartitionSite, "room", 1)
-    monkeypatch.setattr(sites_module.PartitionSite, "check", lambda self, problem: None)
+    monkeypatch.setattr(sites_module.PartitionSite, "check", lambda self, *sizes: None)
     told: list[str] = []
     there = model(callbacks=[lambda p: told.append(p.stage)]).fit(X)
     assert same(there, fitted)
     assert any("8 partitions of 751 rows from disk" in stage for stage in told)
 
 
-def test_a_fit_that_cannot_hold_one_partition_is_refused(X):
+def test_a_fit_that_cannot_hold_one_partition_is_refused_before_a_row_is_read(X, monkeypatch):
+    monkeypatch.setattr(sites_module, "lay_out", lambda *args, **options: pytest.fail("laid out"))
     with pytest.raises(MemoryError, match="Raise memory_limit"):
         model(memory_limit=1 << 20).fit(X)
 
@@ -147,6 +148,7 @@ def test_what_fits_the_memory_is_fitted_as_before(X):
 
 def test_what_does_not_fit_is_fitted_in_partitions(X, fitted, tmp_path, monkeypatch):
     monkeypatch.setattr(door_module, "available", lambda: 1 << 20)
+    monkeypatch.setattr(door_module, "PARTITION_ROWS", 1000)
     np.save(tmp_path / "X.npy", X)
     there = model(partitions="auto").fit(tmp_path / "X.npy")
     assert not isinstance(there.credal_partition_.mass, np.ndarray)

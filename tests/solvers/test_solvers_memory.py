@@ -31,12 +31,17 @@ def test_a_fit_that_cannot_fit_is_refused_before_it_starts(little):
         r"but 0.0 GB "
         r"are free here. Lower n_dissimilarities, use fewer focal sets, or use more workers",
     ):
-        EVCLUS(3, d0=1.0, random_state=0, partitions="never", callbacks=[started.append]).fit(X)
+        EVCLUS(3, d0=1.0, random_state=0, callbacks=[started.append]).fit(X)
     assert not started
 
 
+def test_a_limit_counts_where_one_partition_would_hold_all_objects():
+    with pytest.raises(MemoryError, match=r"but 0\.0 GB are free here"):
+        EVCLUS(3, d0=1.0, memory_limit=100_000).fit(X)
+
+
 def test_the_cure_helps(little):
-    model = EVCLUS(3, d0=1.0, n_dissimilarities=3, random_state=0, tol=0.1, partitions="never")
+    model = EVCLUS(3, d0=1.0, n_dissimilarities=3, random_state=0, tol=0.1)
     assert len(model.fit(X[:500]).labels_) == 500
 
 
@@ -47,7 +52,7 @@ def test_focal_sets_count(monkeypatch, family):
         engine_memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=there)
     )
     with pytest.raises(MemoryError, match="fewer focal sets"):
-        EVCLUS(10, focal_sets=family, d0=1.0, n_dissimilarities=5, partitions="never").fit(X)
+        EVCLUS(10, focal_sets=family, d0=1.0, n_dissimilarities=5).fit(X)
 
 
 def test_a_list_of_pairs_counts_its_pairs(monkeypatch):

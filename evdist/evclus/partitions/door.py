@@ -1,7 +1,7 @@
 """When EVCLUS works in partitions, and the folder that it then works in.
 
-`partitions="auto"`: for a Dask collection with a client, and wherever the data, their pairs and
-masses would not fit the memory otherwise.
+`partitions="auto"`: where there are objects for more than one, for a Dask collection with a client,
+and for data that with their pairs and masses would not fit the memory otherwise.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def needs_partitions(X: Any, asked: Asked, client: Any) -> bool:
         n, d = table_shape(X)
     except (ValueError, TypeError, OSError):
         return False  # what is wrong with it is told by the usual way
-    if lazy and client is not None and n > PARTITION_ROWS:
+    if n <= PARTITION_ROWS:
+        return False  # one partition would hold them all: nothing is gained
+    if lazy and client is not None:
         return True
     return _usual(n, d, asked, 1 if client is None else smallest_worker(client)[0]) > _there(
         asked, client

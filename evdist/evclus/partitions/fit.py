@@ -61,8 +61,9 @@ def fit_partitions(
     """Fit EVCLUS to data of any size; see the module's docstring for what it leaves behind."""
     tell = report or (lambda news: None)
     client, folder = site.client, site.folder
-    data = site.lay_out(X, report)
     focal_sets = first_focal_sets(settings.focal_sets, settings.n_clusters)
+    site.check(X, settings.k, len(focal_sets))
+    data = site.lay_out(X, report)
     tell(Progress("first masses", 0, 0))
     (start,) = run_tasks(
         client, find_start, data, metric, focal_sets, settings, site.rows, items=[()]
@@ -71,7 +72,6 @@ def fit_partitions(
         data, start.metric, draw_partition_graph(data.shuffle, settings.k, settings.seed),
         start.d0, focal_sets, site.rows, start.landmarks.mass.shape[1],
     )  # fmt: skip
-    site.check(problem)
     tell(Progress(site.news(problem), 0, 0))
     points = RestorePoints(
         join(folder, "points"), problem, _identity(data, metric, settings, start)

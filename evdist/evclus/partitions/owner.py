@@ -21,6 +21,7 @@ from evdist.data.sources import AttributeSource
 from evdist.engine.plan import PIECE_ROWS
 from evdist.evclus.partitions.graph import colour_of
 from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
+from evdist.evclus.partitions.sizes import Sizes
 from evdist.kernels.vector import aligned_zeros, padded_width
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.shelf import Shelf
@@ -36,9 +37,9 @@ class Moved(NamedTuple):
     mass: NDArray[np.float32]
 
 
-def least_room(problem: PartitionedProblem) -> int:
+def least_room(sizes: Sizes) -> int:
     """Bytes that an owner needs at least, beside the process itself."""
-    return problem.view_bytes() + problem.pair_bytes(min(_FEWEST_ROWS, problem.data.shuffle.rows))
+    return sizes.view() + sizes.pairs(min(_FEWEST_ROWS, sizes.rows))
 
 
 class Owner:
@@ -72,10 +73,10 @@ class Owner:
         self.parts = sorted(parts)
         self._rows = problem.rows.on_worker(n_threads, 0)
         self._n_threads = n_threads
-        free = room - problem.view_bytes()
+        free = room - problem.sizes.view()
         largest = problem.data.shuffle.rows
-        self._run = min(largest, max(_FEWEST_ROWS, problem.rows_within(free // 2)))
-        self._shelf = Shelf(max(free - problem.pair_bytes(self._run), 0), folder)
+        self._run = min(largest, max(_FEWEST_ROWS, problem.sizes.rows_within(free // 2)))
+        self._shelf = Shelf(max(free - problem.sizes.pairs(self._run), 0), folder)
         self._kept: dict[int, dict[tuple[int, int], Any]] = {}
         self._tables: dict[int, NDArray[np.float32]] = {}
         #: Held while what others moved is taken over: several tasks may do so at once.
@@ -83,7 +84,7 @@ class Owner:
         for b in self.parts + [q for q in self.others if q not in self.parts]:
             self._shelf.put(("mass", b), point.read(b))
         self._keep_pairs = self._run == largest and self._shelf.reserve(
-            len(self.parts) * problem.pair_bytes(largest)
+            len(self.parts) * problem.sizes.pairs(largest)
         )
 
     @cached_property

@@ -19,17 +19,14 @@ from evdist.belief import FocalSets
 from evdist.data.layout import PartitionedData
 from evdist.data.sources import AttributeSource
 from evdist.evclus.partitions.graph import View
+from evdist.evclus.partitions.sizes import BLOCK, Sizes
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.protocol import Rows
 from evdist.evclus.rows.sweep import Block
 from evdist.evclus.sampling import row_block
 from evdist.kernels.distances import Metric
 from evdist.kernels.graph import PairGraph
-from evdist.kernels.vector import padded_width
 from evdist.stores.partitioned import PartitionArray
-
-#: Rows whose dissimilarities one thread computes at a time.
-_BLOCK = 8192
 
 
 @dataclass(frozen=True)
@@ -75,32 +72,9 @@ class PartitionedProblem:
     def state_problem(self, pairs: ViewPairs) -> Problem:
         return Problem(self.focal_sets, pairs, pairs.view.plan)
 
-    # ------------------------------------------------------------------ memory
     @cached_property
-    def view_rows(self) -> int:
-        return self.data.shuffle.rows * (1 + len(self.neighbours(0)))
-
-    def view_bytes(self) -> int:
-        """A view at work but for its pairs: masses twice, their table, and attributes."""
-        masses = 8 * self.width + 4 * padded_width(self.width)
-        return self.view_rows * (masses + 4 * padded_width(self.data.d))
-
-    def whole_bytes(self) -> int:
-        """All partitions with their pairs and masses, and a view at work."""
-        masses = self.n * (4 * self.width + 8)
-        return masses + self.parts * self.pair_bytes(self.data.shuffle.rows) + self.view_bytes()
-
-    def pair_bytes(self, rows: int) -> int:
-        """The pairs of so many rows, and what is needed to make them."""
-        return rows * self._row_bytes + 8 * _BLOCK * self.graph.k
-
-    def rows_within(self, size: int) -> int:
-        """How many rows' pairs fit into `size` bytes."""
-        return max(size - self.pair_bytes(0), 0) // self._row_bytes
-
-    @property
-    def _row_bytes(self) -> int:
-        return 8 * self.graph.k + 40
+    def sizes(self) -> Sizes:
+        return Sizes(self.data.shuffle, self.data.d, self.graph.k, self.width)
 
 
 @dataclass(frozen=True)
@@ -161,10 +135,10 @@ class ViewPairs:
         D = np.empty(partner.shape, np.float32)
 
         def fill(at: int) -> None:
-            part = slice(at, at + _BLOCK)
+            part = slice(at, at + BLOCK)
             D[part] = source.distances(rows[part], partner[part])
 
-        starts = range(0, len(rows), _BLOCK)
+        starts = range(0, len(rows), BLOCK)
         if self.n_threads == 1:
             for at in starts:
                 fill(at)

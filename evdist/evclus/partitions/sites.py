@@ -10,12 +10,14 @@ import psutil
 from evdist.data.layout import PartitionedData
 from evdist.engine.memory import available, check_memory, gigabytes
 from evdist.engine.owners import OwnersExecutor
-from evdist.engine.partitioning import lay_out
+from evdist.engine.partitioning import lay_out, table_shape
 from evdist.engine.progress import Progress, Report
 from evdist.evclus.partitions.local import LocalPartitions
 from evdist.evclus.partitions.owner import OwnedPartitions, least_room
 from evdist.evclus.partitions.problem import PartitionedProblem
+from evdist.evclus.partitions.sizes import Sizes
 from evdist.evclus.rows.protocol import Rows
+from evdist.kernels.shuffle import Shuffle
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import join
 
@@ -63,16 +65,21 @@ class PartitionSite:
         said = f"{parts} partitions of {rows:,} rows"
         if self.client is not None:
             return f"{said} on {len(self.client.nthreads())} workers"
-        need, room = problem.whole_bytes(), self.room
+        need, room = problem.sizes.whole(), self.room
         where = "in memory" if need <= room else "from disk"
         return f"{said} {where}: {gigabytes(need)}, with {gigabytes(room)} to work in"
 
-    def check(self, problem: PartitionedProblem) -> None:
-        """Refuse, before the first sweep, what does not fit."""
+    def check(self, X: Any, k: int, width: int) -> None:
+        """Refuse what does not fit, before any row of X is read."""
         if self.client is not None:
             return
+        n, d = table_shape(X)
         check_memory(
-            {"one partition and its partners": least_room(problem)},
+            {
+                "one partition and its partners": least_room(
+                    Sizes(Shuffle.of(n, self.partitions), d, k, width)
+                )
+            },
             "Raise memory_limit, lower n_dissimilarities, or use fewer focal sets.",
             free=self.room,
             where=f"of {gigabytes(self.memory_limit)}" if self.memory_limit else "here",

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from evdist import __version__
-from evdist.service.cli import jobs, keeping, look, plan
+from evdist.service.cli import here, jobs, keeping, look, plan
 from evdist.service.cli.out import say
 
 __all__ = ["app", "main"]
@@ -41,7 +41,7 @@ def _root(
 
 
 COMMANDS = (
-    *(jobs.cluster, jobs.predict, jobs.append, jobs.select, jobs.combine),
+    *(here.cluster, here.predict, here.append, here.select, here.combine),
     *(look.report, look.inspect, look.algorithms),
     *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.delete, jobs.fetch),
     *(look.demo, look.doctor, plan.plan),

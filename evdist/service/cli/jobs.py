@@ -1,10 +1,10 @@
-"""Commands that run jobs here, and commands that submit jobs and look after them."""
+"""Commands that submit jobs and look after them."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,282 +12,38 @@ from evdist.service.cli.late import Late
 from evdist.service.cli.options import (
     Algorithm,
     ApiUrl,
-    ConfigFile,
+    Category,
+    Clusters,
+    Columns,
+    Data,
     Deployment,
+    Drop,
+    Encode,
+    Id,
+    JobName,
     Json,
-    Out,
+    Label,
     Parameters,
-    Quiet,
+    Scale,
+    Seed,
     Storage,
+    Weight,
+    given,
     listed,
+    number,
     parsed,
 )
-from evdist.service.cli.out import Exit, errors, facts, note, say, show, table
+from evdist.service.cli.out import Exit, errors, facts, say, show, table
 
 if TYPE_CHECKING:
     from evdist.service.client import Job
-    from evdist.service.jobs import JobResult
 
-ProgressBar: Any = Late("evdist.progress:ProgressBar")
 Client: Any = Late("evdist.service.client:Client")
 ConfigError: Any = Late("evdist.service.config:ConfigError")
-JobConfig: Any = Late("evdist.service.config:JobConfig")
-read_config: Any = Late("evdist.service.config:read_config")
 JobState: Any = Late("evdist.service.jobs:JobState")
-run: Any = Late("evdist.service.jobs:run")
 paths: Any = Late("evdist.stores.paths")
 
-Data = Annotated[str, typer.Argument(help="A .csv, .parquet, .npy or .zarr file, or its URL.")]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", metavar="A,B", help="Columns to use; may be repeated."),
-]
-Drop = Annotated[
-    list[str] | None, typer.Option(metavar="A,B", help="Columns to leave out; may be repeated.")
-]
-Id = Annotated[
-    str | None,
-    typer.Option("--id", metavar="COLUMN", help="Column that names the objects in the answer."),
-]
-Label = Annotated[str | None, typer.Option(help="Column of known classes, for scores only.")]
-Weight = Annotated[str | None, typer.Option(help="Column of positive weights.")]
-Scale = Annotated[
-    Literal["standard", "robust", "gower"] | None,
-    typer.Option(help="Bring the columns to one scale; gower needs --encode."),
-]
-Encode = Annotated[
-    bool,
-    typer.Option("--encode", help="Make numbers of categories, dates and missing values."),
-]
-Category = Annotated[
-    list[str] | None,
-    typer.Option(metavar="A,B", help="With --encode: columns whose numbers are names."),
-]
-Clusters = Annotated[
-    str | None,
-    typer.Option("--clusters", "-c", metavar="NUMBER", help="Number of clusters, or 'auto'."),
-]
-Links = Annotated[
-    str | None, typer.Option(help="Table with columns i, j, link ('must' or 'cannot').")
-]
-Seed = Annotated[int | None, typer.Option(help="Random state; 0 by default.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Dask worker processes on this machine.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that runs.")]
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id or folder of a job.")]
 
-
-# ---------------------------------------------------------------------- here and now
-def cluster(
-    data: Data = "",
-    clusters: Clusters = None,
-    out: Out = "",
-    algorithm: Algorithm = "evclus",
-    set_: Parameters = None,
-    scale: Scale = None,
-    encode: Encode = False,
-    category: Category = None,
-    column: Columns = None,
-    drop: Drop = None,
-    id: Id = None,
-    label: Label = None,
-    weight: Weight = None,
-    links: Links = None,
-    seed: Seed = None,
-    workers: Workers = None,
-    threads: Threads = None,
-    scheduler: Scheduler = None,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    config: ConfigFile = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
-    """Cluster the objects of a file. Called again, it goes on where it stopped."""
-    with errors(json):
-        if config is None and not (data and out):
-            raise ConfigError(
-                "Say what to cluster and where the job folder is to be: evdist cluster DATA -c 3 "
-                "--out FOLDER. Or name a file that says so with --config."
-            )
-        values: dict[str, Any] = {}
-        if data:
-            values["data"] = _given(
-                url=data, columns=listed(column), drop=listed(drop), id=id, label=label,
-                weight=weight, scale=scale, encode=encode or None, categories=listed(category),
-            )  # fmt: skip
-        parameters = {**parsed(set_), **_given(n_clusters=_number(clusters), random_state=seed)}
-        values |= _given(
-            folder=out or None,
-            algorithm=algorithm if algorithm != "evclus" or config is None else None,
-            parameters=parameters or None,
-            links={"url": links} if links else None,
-            cluster=_cluster(workers, threads, scheduler) or None,
-            title=title,
-        )
-        wanted = JobConfig.of(**values) if config is None else read_config(config, **values)
-        _told(run(wanted, listen=() if quiet or json else (ProgressBar(),)), json)
-
-
-def predict(
-    model: Annotated[str, typer.Argument(help="Folder of a finished job.")],
-    data: Data,
-    out: Out,
-    column: Columns = None,
-    drop: Drop = None,
-    id: Id = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
-    """Place new objects by the model of a finished job, which knows columns, scale and id."""
-    _with_model("predict", model, data, out, column, drop, id, quiet, json)
-
-
-def append(
-    model: Annotated[str, typer.Argument(help="Folder of a finished job; its partition grows.")],
-    data: Data,
-    out: Out,
-    column: Columns = None,
-    drop: Drop = None,
-    id: Id = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
-    """Add new objects to the partition of a finished job, once however often it is called."""
-    _with_model("append", model, data, out, column, drop, id, quiet, json)
-
-
-def select(
-    data: Data,
-    out: Out,
-    clusters: Annotated[
-        str | None, typer.Option("--clusters", "-c", metavar="LOW-HIGH", help="Numbers to try.")
-    ] = None,
-    criterion: Annotated[
-        str | None,
-        typer.Option(help="modes (default), nonspecificity, bic, silhouette or gap."),
-    ] = None,
-    algorithm: Algorithm = "evclus",
-    set_: Parameters = None,
-    scale: Scale = None,
-    encode: Encode = False,
-    category: Category = None,
-    column: Columns = None,
-    drop: Drop = None,
-    id: Id = None,
-    label: Label = None,
-    seed: Seed = None,
-    workers: Workers = None,
-    threads: Threads = None,
-    scheduler: Scheduler = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
-    """Find the number of clusters, or that the data show no structure; fit with that many."""
-    with errors(json):
-        config = JobConfig.of(
-            task="select",
-            folder=out,
-            data=_given(
-                url=data,
-                columns=listed(column),
-                drop=listed(drop),
-                id=id,
-                label=label,
-                scale=scale,
-                encode=encode or None,
-                categories=listed(category),
-            ),
-            **_given(candidates=clusters and _range(clusters), criterion=criterion),
-            algorithm=algorithm,
-            parameters={**parsed(set_), **_given(random_state=seed)},
-            cluster=_cluster(workers, threads, scheduler),
-        )
-        result = run(config, listen=() if quiet or json else (ProgressBar(),))
-        found = result.folder.stages["select"].outputs["selection"]
-        if json:
-            show({**result.metrics, "selection": found, "folder": result.folder.url})
-            return
-        names = ["n_clusters", found["criterion"]]
-        if any("objective" in row for row in found["candidates"]):
-            names.append("objective")
-        table(names, [[_short(row.get(name, "")) for name in names] for row in found["candidates"]])
-        say(f"best: {found['verdict']}")
-        _told(result, json)
-
-
-def _number(text: str | None) -> int | str | None:
-    return int(text) if text is not None and text.isdigit() else text
-
-
-def _range(text: str) -> list[int]:
-    low, _, high = text.partition("-")
-    if not low.isdigit() or not (high or low).isdigit() or int(high or low) < int(low):
-        raise ConfigError(f"--clusters needs LOW-HIGH, such as 2-10, got {text!r}.")
-    return list(range(int(low), int(high or low) + 1))
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def combine(
-    inputs: Annotated[list[str], typer.Argument(help="Folders of finished jobs, or mass stores.")],
-    out: Out,
-    set_: Parameters = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
-    """One partition that agrees best with several of the same objects."""
-    with errors(json):
-        config = JobConfig.of(task="combine", folder=out, inputs=inputs, parameters=parsed(set_))
-        _told(run(config, listen=() if quiet or json else (ProgressBar(),)), json)
-
-
-def _with_model(
-    task: str,
-    model: str,
-    data: str,
-    out: str,
-    column: list[str] | None,
-    drop: list[str] | None,
-    id: str | None,
-    quiet: bool,
-    json: bool,
-) -> None:
-    with errors(json):
-        chosen = _given(url=data, columns=listed(column), drop=listed(drop), id=id)
-        config = JobConfig.of(task=task, model=model, data=chosen, folder=out)
-        _told(run(config, listen=() if quiet or json else (ProgressBar(),)), json)
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _cluster(workers: int | None, threads: int | None, scheduler: str | None) -> dict[str, Any]:
-    kind = "scheduler" if scheduler else "processes" if workers else None
-    return _given(kind=kind, n_workers=workers, threads=threads, address=scheduler)
-
-
-def _told(result: JobResult, json: bool) -> None:
-    metrics = result.metrics
-    if json:
-        show({**metrics, "folder": result.folder.url, "report": result.report})
-        return
-    for sentence in metrics.get("warnings", []):
-        note(f"warning: {sentence}")
-    say(
-        f"{metrics['n_objects']:,} objects in {metrics['n_clusters']} clusters: "
-        f"{metrics['n_sure']:,} sure members, {metrics['n_between']:,} between clusters, "
-        f"{metrics['n_outliers']:,} outliers"
-    )
-    names = ("objective", "iterations", "converged", "nonspecificity", "adjusted_rand_index")
-    known = {name.replace("_", " "): metrics[name] for name in names if name in metrics}
-    facts({name: f"{v:.6g}" if isinstance(v, float) else v for name, v in known.items()})
-    say(f"look at: {result.report}")
-
-
-# ---------------------------------------------------------------------- submitted jobs
 def submit(
     data: Data,
     clusters: Clusters = None,
@@ -310,11 +66,11 @@ def submit(
 ) -> None:
     """Upload data and start a job in the background, or on a Prefect server."""
     with errors(json):
-        given = {**parsed(set_), **_given(n_clusters=_number(clusters), random_state=seed)}
+        parameters = {**parsed(set_), **given(n_clusters=number(clusters), random_state=seed)}
         job = Client(storage, api_url, deployment=deployment).submit(
             data, algorithm, scale=scale, encode=encode, categories=listed(category) or (),
             columns=listed(column), drop=listed(drop) or (), id=id,
-            label=label, weight=weight, bar=not json, **given,
+            label=label, weight=weight, bar=not json, **parameters,
         )  # fmt: skip
         if wait:
             job.wait(bar=not json)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from evdist.registry import ALGORITHMS
 from evdist.service.cli.late import Late
-
-__all__ = ["Algorithm", "ApiUrl", "Json", "Out", "Parameters", "Quiet", "Storage"]
-__all__ += ["listed", "parsed"]
 
 ConfigError: Any = Late("evdist.service.config:ConfigError")
 
@@ -62,6 +59,44 @@ ConfigFile = Annotated[
         "--config", help="A .json, .yaml or .toml job; options given here replace its keys."
     ),
 ]
+Data = Annotated[str, typer.Argument(help="A .csv, .parquet, .npy or .zarr file, or its URL.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="A,B", help="Columns to use; may be repeated."),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="A,B", help="Columns to leave out; may be repeated.")
+]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column that names the objects in the answer."),
+]
+Label = Annotated[str | None, typer.Option(help="Column of known classes, for scores only.")]
+Weight = Annotated[str | None, typer.Option(help="Column of positive weights.")]
+Scale = Annotated[
+    Literal["standard", "robust", "gower"] | None,
+    typer.Option(help="Bring the columns to one scale; gower needs --encode."),
+]
+Encode = Annotated[
+    bool,
+    typer.Option("--encode", help="Make numbers of categories, dates and missing values."),
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B", help="With --encode: columns whose numbers are names."),
+]
+Clusters = Annotated[
+    str | None,
+    typer.Option("--clusters", "-c", metavar="NUMBER", help="Number of clusters, or 'auto'."),
+]
+Links = Annotated[
+    str | None, typer.Option(help="Table with columns i, j, link ('must' or 'cannot').")
+]
+Seed = Annotated[int | None, typer.Option(help="Random state; 0 by default.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Dask worker processes on this machine.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that runs.")]
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id or folder of a job.")]
 
 
 def listed(names: list[str] | None) -> list[str] | None:
@@ -86,3 +121,13 @@ def parsed(pairs: list[str] | None) -> dict[str, Any]:
         except (ValueError, RecursionError):
             values[name] = text
     return values
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def number(text: str | None) -> int | str | None:
+    """A whole number where it is one, else the word."""
+    return int(text) if text is not None and text.isdigit() else text
