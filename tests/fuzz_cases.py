@@ -122,7 +122,8 @@ def _outcome(call: Callable[[], Any]) -> str:
             raise Defect("".join(traceback.format_exception(error))) from error
         if not told[0].strip():
             raise Defect(f"an error without a word: {error!r}") from error
-        told[0].encode()  # can be shown anywhere
+        if told[0].encode("utf-8", "replace").decode() != told[0]:
+            raise Defect(f"cannot be shown everywhere: {told[0]!r}") from error
         own = type(error).__module__.startswith(("evdist.", "builtins"))
         if not own or isinstance(error, UnicodeError):
             raise Defect(f"the words of a library: {error!r}") from error
@@ -139,7 +140,7 @@ def _command(*words: str) -> None:
     found = CliRunner().invoke(app, list(words))
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
-    if "Traceback" in found.output:
+    if "Traceback" in found.output or "can't encode" in found.output:
         raise AssertionError(found.output)
     if found.exit_code:
         raise ConfigError(found.output)

@@ -174,3 +174,15 @@ def test_a_manifest_whose_values_are_of_another_kind_is_refused(tmp_path, key, v
     with pytest.raises(StoreError, match=r"manifest\.json is not as it was written"):
         JobFolder.open(folder.url)
     assert list(folders(str(tmp_path))) == []
+
+
+def test_names_that_no_terminal_can_show_are_written_out(tmp_path):
+    folder = ended(str(tmp_path), "one")
+    found = json.loads(read_bytes(folder.path("manifest.json")))
+    found.pop("seal")
+    spoilt = json.dumps(seal({**found, "id": "\ud800"})).encode()
+    replace_bytes(folder.path("manifest.json"), spoilt)
+    for words in (["jobs", "list"], ["status"]):
+        said = CliRunner().invoke(app, [*words, "--storage", str(tmp_path)])
+        assert said.exit_code == 0, said.output
+        assert "\\ud800" in said.output

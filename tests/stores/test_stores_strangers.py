@@ -19,6 +19,7 @@ import zarr
 from evdist.data.dataset import Dataset, Table, read_contents, write_dataset
 from evdist.data.readers import row_reader
 from evdist.data.tables import column_names, read_table, table_pieces
+from evdist.service.jobs.pipeline import sentence
 from evdist.stores.encoding import StoreError
 
 
@@ -134,6 +135,16 @@ def test_a_type_that_is_no_word_is_told(tmp_path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "data_type": {"name": "f8"}}))
     with pytest.raises(ValueError, match="must hold numbers, got values of type"):
         read_table(tmp_path / "x.zarr")
+
+
+def test_what_a_file_says_is_repeated_so_that_it_can_be_shown(tmp_path):
+    zarr.create_array(str(tmp_path / "x.zarr"), shape=(4, 2), dtype="f8")
+    path = tmp_path / "x.zarr/zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "node_type": "\ud800"}))
+    with pytest.raises(ValueError, match=r"x\.zarr: its description is damaged") as told:
+        read_table(tmp_path / "x.zarr")
+    assert "\\ud800" in sentence(told.value)
+    sentence(told.value).encode()
 
 
 def test_a_header_that_breaks_the_parser_is_told(tmp_path):

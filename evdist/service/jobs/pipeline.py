@@ -383,4 +383,5 @@ def sentence(error: BaseException) -> str:
         return f"No right to write or read {error.filename or error}. Choose another folder."
     if isinstance(error, MemoryError):
         return f"There is not enough memory: {error or 'an array could not be made'}."
-    return str(error) or type(error).__name__
+    said = str(error) or type(error).__name__
+    return said.encode("utf-8", "backslashreplace").decode()  # a file may hold what cannot be shown
