@@ -1,11 +1,13 @@
 """Features from links, labels and dissimilarities: losses, separation, and cost against n.
 
-    python benchmarks/features.py [circles | loss | dissimilarities | all]
+    python benchmarks/features.py [circles | loss | metrics | dissimilarities | all]
 
 * circles: NN-EVCLUS, example 5, over 20 draws: the smallest ARI of k-means and of EVCLUS on the
   feature, with clusters that do not touch (bound .95) and with ones that do (no bound);
 * loss: PCCA and kernel PCCA against R's evclust (PCCA to the digits of its tol), and PCCA against
   the best of ten descents from random starts;
+* metrics: k-means on iris, wine, glass, seeds and ecoli3 after LSI, DML-eig and PCCA, 50 and 200
+  links, five draws: mean ARI, and how far LSI and DML-eig may be from the best metric (bound .01);
 * dissimilarities: DissimilarityPCA through 500 landmarks, time for each of n = 10^4 and 10^5
   objects: the ratio may not be that of squares.
 
@@ -29,7 +31,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
 from evdist.constraints import random_links
-from evdist.features import PCCA, DissimilarityPCA, KernelFDA, KernelPCCA
+from evdist.features import LSI, PCCA, DissimilarityPCA, DMLEig, KernelFDA, KernelPCCA
 from evdist.features.links import pcca_loss
 
 DRAWS = 20
@@ -120,6 +122,31 @@ def loss(bounds: Bounds) -> None:
                 bounds.at_most(what, model.objective_, 1.02 * other, digits=3)
 
 
+def metrics(bounds: Bounds) -> None:
+    gaps = []
+    for name in ("iris", "wine", "glass", "seeds", "ecoli3"):
+        data = load(name)
+        c = data.n_clusters
+
+        def index(Z: NDArray, c: int = c, y: NDArray = data.y) -> float:
+            return adjusted_rand_score(y, KMeans(c, n_init=10, random_state=0).fit_predict(Z))
+
+        bounds.head(f"{name}: mean ARI of k-means, five draws of links")
+        bounds.note("attributes alone", index(data.X))
+        for n_links in (50, 200):
+            for model in (LSI(), DMLEig(), PCCA(3)):
+                found = []
+                for seed in range(5):
+                    must, cannot = random_links(data.y, n_links, seed)
+                    model.fit(data.X, must_link=must, cannot_link=cannot)
+                    found.append(index(model.transform(data.X)))
+                    if not isinstance(model, PCCA):
+                        gaps.append(model.gap_ / model.objective_)
+                bounds.note(f"{n_links} links, {type(model).__name__}", float(np.mean(found)))
+    bounds.head("how far LSI and DML-eig may be from the best metric")
+    bounds.at_most("largest share of the objective", max(gaps), 0.01)
+
+
 def dissimilarities(bounds: Bounds) -> None:
     bounds.head("DissimilarityPCA, 10 attributes, 500 landmarks, 5 components")
     seconds = []
@@ -134,7 +161,7 @@ def dissimilarities(bounds: Bounds) -> None:
     bounds.at_most("ratio for ten times the objects", seconds[1] / seconds[0], 20, digits=1)
 
 
-PARTS = {"circles": circles, "loss": loss, "dissimilarities": dissimilarities}
+PARTS = {"circles": circles, "loss": loss, "metrics": metrics, "dissimilarities": dissimilarities}
 
 
 def main() -> int:

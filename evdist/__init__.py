@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from evdist.registry import PUBLIC, load
+from evdist.registry import PUBLIC, installed, load
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # asked for by `from evdist import *` alone
+        return installed()
     if name not in PUBLIC:
         raise AttributeError(f"module 'evdist' has no attribute {name!r}.")
     home = PUBLIC[name]

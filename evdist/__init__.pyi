@@ -11,12 +11,14 @@ from evdist.belief import FocalSets as FocalSets
 from evdist.bootclus.estimator import Bootclus as Bootclus
 from evdist.constraints import expand_constraints as expand_constraints
 from evdist.constraints import propose_links as propose_links
+from evdist.ecm.bcm import BCM as BCM
 from evdist.ecm.belief_peaks import delta_bel as delta_bel
 from evdist.ecm.bpec import BPEC as BPEC
 from evdist.ecm.ccm import CCM as CCM
 from evdist.ecm.cecm import CECM as CECM
 from evdist.ecm.estimator import ECM as ECM
 from evdist.ecm.recm import RECM as RECM
+from evdist.ecm.secm import SECM as SECM
 from evdist.eknn.classifier import EKNNClassifier as EKNNClassifier
 from evdist.eknn.clus import EKNNclus as EKNNclus
 from evdist.eknn.network import EvidentialNN as EvidentialNN

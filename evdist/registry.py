@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "api_page", "load", "write_stub"]
+__all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "api_page", "installed", "load", "write_stub"]
 
 
 #: Package that an extra brings -> the extra.
@@ -66,6 +67,8 @@ class Algorithm:
     page: str
     #: Parameters with which `select` compares numbers of clusters by N*, where none are given.
     select: Mapping[str, Any] = field(default_factory=lambda: {"focal_sets": "pairs"})
+    #: Package of an extra without which its module cannot be imported.
+    needs: str | None = None
 
     @property
     def name(self) -> str:
@@ -91,14 +94,18 @@ _TABLE = (
     Algorithm("EVCLUS", "evdist.evclus.estimator",
               "conflict of masses matches dissimilarity; linear in n", "evclus.md"),
     Algorithm("NNEVCLUS", "evdist.nnevclus.estimator",
-              "a neural network learns the masses; places new objects", "nnevclus.md"),
+              "a neural network learns the masses; places new objects", "nnevclus.md",
+              needs="torch"),
     Algorithm("Bootclus", "evdist.bootclus.estimator",
               "calibrated by a bootstrap of Gaussian mixtures", "bootclus.md"),
     Algorithm("ECM", "evdist.ecm.estimator", "evidential c-means", "ecm.md", _ALL_SETS),
     Algorithm("CECM", "evdist.ecm.cecm", "evidential c-means with links between objects", "ecm.md"),
     Algorithm("RECM", "evdist.ecm.recm", "evidential c-means on a square matrix", "ecm.md",
               _ALL_SETS),
+    Algorithm("SECM", "evdist.ecm.secm", "spatial evidential c-means, for images", "ecm.md",
+              _ALL_SETS),
     Algorithm("CCM", "evdist.ecm.ccm", "credal c-means", "family.md"),
+    Algorithm("BCM", "evdist.ecm.bcm", "belief c-means", "family.md"),
     Algorithm("BPEC", "evdist.ecm.bpec", "belief peaks, then evidential c-means", "family.md"),
     Algorithm("ECMdd", "evdist.medoids.ecmdd", "evidential c-medoids", "family.md"),
     Algorithm("MECM", "evdist.medoids.mecm", "median evidential c-means", "family.md"),
@@ -132,6 +139,12 @@ PUBLIC: dict[str, str] = {
     "run": "evdist.service.jobs",
     "select": "evdist.selection",
 }
+
+
+def installed() -> list[str]:
+    """The public names that `from evdist import *` imports: all whose extras are installed."""
+    missing_here = {e.estimator for e in _TABLE if e.needs and find_spec(e.needs) is None}
+    return sorted(PUBLIC.keys() - missing_here)
 
 
 def api_page() -> str:

@@ -83,6 +83,14 @@ def test_each_public_name_can_be_had(name: str) -> None:
     assert name in dir(evdist)
 
 
+def test_a_star_imports_every_public_name_that_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[str, object] = {}
+    exec("from evdist import *", found)
+    assert {"ECM", "EVCLUS", "plot"} <= found.keys() - {"__builtins__"} == set(registry.installed())
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
+    assert set(registry.installed()) == PUBLIC.keys() - {"NNEVCLUS"}  # torch is an extra
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"'evdist' has no attribute 'EVCLUSS'"):
         _ = evdist.EVCLUSS

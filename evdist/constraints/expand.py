@@ -16,6 +16,9 @@ Differs:
 * A pair has no direction: (r, s) is linked when (s, r) is.
 * Equal distances go to the lower object, equal Delta to the lower r, then the lower s. The paper
   leaves ties open.
+* Algorithm 2 looks for pairs that are linked already, not for links that follow from others: what
+  it adds may contradict through third objects. Such a guess is passed over, unless
+  ``consistent=False`` asks for algorithm 2 to the letter.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ def expand_constraints(
     K: int,
     *,
     metric: str | Callable[[NDArray[Any], NDArray[Any]], float] = "euclidean",
+    consistent: bool = True,
 ) -> tuple[Pairs, Pairs]:
     """Add to every link the K most similar pairs; k-CEVCLUS, algorithm 2.
 
@@ -44,8 +48,8 @@ def expand_constraints(
     become linked on the way is passed over. Where the neighbourhoods of a link have fewer than K
     pairs to offer, all are added. Only the neighbours of linked objects are searched for.
 
-    The new links are guesses, good ones where K is small: they may contradict each other through
-    third objects, which :func:`check_links` would refuse but the penalty of a fit can weigh.
+    The new links are guesses, good ones where K is small. A guess that contradicts the links before
+    it, directly or through third objects, is passed over: every `fit` takes what is returned.
 
     Parameters
     ----------
@@ -62,6 +66,9 @@ def expand_constraints(
     metric : str or callable
         A metric of :class:`sklearn.neighbors.NearestNeighbors`. Not used when X is
         (index, distance).
+    consistent : bool, default=True
+        False keeps guesses that contradict others, as algorithm 2 does: a `fit` refuses them when
+        they are given to it, but EVCLUS and CECM can weigh them (their `expand_constraints`).
 
     Returns
     -------
@@ -77,12 +84,75 @@ def expand_constraints(
         return ml, cl
     around = nearest(X, np.unique(np.concatenate([ml, cl])), K, metric)
     linked = set(pair_keys(np.concatenate([ml, cl]), n).tolist())
-    more_ml = _expand(ml, around, linked, n)
-    return np.concatenate([ml, more_ml]), np.concatenate([cl, _expand(cl, around, linked, n)])
+    groups = _Groups(ml, cl) if consistent else _AnyLink()
+    more_ml = _expand(ml, around, linked, n, groups.join)
+    more_cl = _expand(cl, around, linked, n, groups.part)
+    return np.concatenate([ml, more_ml]), np.concatenate([cl, more_cl])
 
 
-def _expand(links: Pairs, around: Neighbours, linked: set[int], n: int) -> Pairs:
-    """New links around each of `links`; `linked`, the keys of all links, grows with them."""
+class _AnyLink:
+    """Every guess is as good as any other: algorithm 2 to the letter."""
+
+    def join(self, a: int, b: int) -> bool:
+        return True
+
+    part = join
+
+
+class _Groups:
+    """Objects joined by must-links, and which groups of them cannot-links keep apart."""
+
+    def __init__(self, ml: Pairs, cl: Pairs):
+        self._parent: dict[int, int] = {}
+        self._apart: dict[int, set[int]] = {}
+        for a, b in ml.tolist():
+            self.join(a, b)
+        for a, b in cl.tolist():
+            self.part(a, b)
+
+    def _group(self, a: int) -> int:
+        parent = self._parent
+        while parent.setdefault(a, a) != a:
+            parent[a] = a = parent[parent[a]]  # halves the way for the next who asks
+        return a
+
+    def join(self, a: int, b: int) -> bool:
+        """Add a must-link, unless the two groups are kept apart."""
+        a, b = self._group(a), self._group(b)
+        mine, other = self._apart.setdefault(a, set()), self._apart.setdefault(b, set())
+        if b in mine:
+            return False
+        if a != b:
+            if len(mine) < len(other):
+                a, b, mine, other = b, a, other, mine
+            self._parent[b] = a
+            for group in other:
+                self._apart[group].remove(b)
+                self._apart[group].add(a)
+            mine |= other
+        return True
+
+    def part(self, a: int, b: int) -> bool:
+        """Add a cannot-link, unless the two are in one group."""
+        a, b = self._group(a), self._group(b)
+        if a == b:
+            return False
+        self._apart.setdefault(a, set()).add(b)
+        self._apart.setdefault(b, set()).add(a)
+        return True
+
+
+def _expand(
+    links: Pairs,
+    around: Neighbours,
+    linked: set[int],
+    n: int,
+    accept: Callable[[int, int], bool],
+) -> Pairs:
+    """New links around each of `links`; `linked`, the keys of all links, grows with them.
+
+    `accept` adds a pair to the groups, or says that it contradicts them.
+    """
     size = around.index.shape[1]
     new: list[tuple[int, int]] = []
     for i, j in around.row_of(links).tolist():
@@ -93,7 +163,7 @@ def _expand(links: Pairs, around: Neighbours, linked: set[int], n: int) -> Pairs
         for t in np.lexsort((np.tile(s, size), np.repeat(r, size), delta.ravel())).tolist():
             a, b = int(r[t // size]), int(s[t % size])
             key = min(a, b) * n + max(a, b)
-            if a == b or key in linked:
+            if a == b or key in linked or not accept(a, b):
                 continue
             linked.add(key)
             new.append((a, b))

@@ -1,1 +1,1 @@
-"""Evidential c-means and its relatives with prototypes: ECM, CECM, RECM, CCM, BPEC."""
+"""Evidential c-means and its relatives with prototypes: ECM, CECM, RECM, SECM, CCM, BCM, BPEC."""

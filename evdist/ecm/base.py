@@ -137,12 +137,17 @@ class MeansClusterer(PrototypeClusterer):
         X = self._table(X, ensure_min_samples=2)
         w = weights(sample_weight, len(X))
         model = self._start(X, w)
+        X = self._descended(X)
         rows = rows_of(X, w, self.n_jobs, client)
         fit = self._solve(rows, model, X, w)
         partition = self._keep_and_place(rows, fit.value.model)
         self._finish(partition, fit.history, fit.converged)
         self._look_back(X)
         return self
+
+    def _descended(self, X: NDArray[Any]) -> NDArray[Any]:
+        """The rows that the descent sees, where they are not those of X."""
+        return X
 
     def _look_back(self, X: NDArray[Any]) -> None:
         """A word about the fit, where an estimator has one."""
@@ -160,7 +165,7 @@ def beta_for(beta: Any, n: int, d: int) -> Any:
     """What was given; for "auto" at most 2, and less where n points in d dimensions need it.
 
     Schwaemmle and Jensen, "A simple and fast method to determine the parameters for fuzzy c-means
-    cluster analysis" (2010), equation (5): the least fuzzifier with which random points have no
+    cluster analysis" (2010): the least fuzzifier with which random points have no
     clusters. In many dimensions distances are alike, and any softer one lets prototypes meet.
     """
     if isinstance(beta, str) and beta == "auto":

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
-from evdist.constraints import check_links
+from evdist.constraints import check_links, expand_constraints
 from evdist.ecm.base import PrototypeClusterer, check_spread, checked_model, delta_for
 from evdist.ecm.linked import LinkedProblem, fit_cecm
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
-from evdist.estimators.checks import non_negative, weights
+from evdist.estimators.checks import integer, non_negative, weights
 from evdist.partition import CredalPartition
 
 _FAMILIES = ("simple", "pairs", "full")
@@ -43,6 +43,8 @@ class CECM(PrototypeClusterer):
     constraint_weight : float from 0 to below 1, default=0.5
         xi, the weight of the links: the objective is (1 - xi) times that of ECM, divided by objects
         and focal sets, plus xi times the mean plausibility that a link is broken.
+    expand_constraints : int, default=0
+        K: each link is given to the K nearest pairs of neighbours too (k-CEVCLUS, algorithm 2).
     init : "k-means++" or (n_clusters, d) array of prototypes
     n_init : int, default=5
         Seedings with "k-means++", compared without the links.
@@ -76,6 +78,7 @@ class CECM(PrototypeClusterer):
     focal_sets: str | FocalSets = "simple"
     metric: str = "euclidean"
     constraint_weight: float = 0.5
+    expand_constraints: int = 0
     init: str | ArrayLike = "k-means++"
     n_init: int = 5
     tol: float = 1e-5
@@ -119,6 +122,11 @@ class CECM(PrototypeClusterer):
         if self.metric == "adaptive":
             check_spread(X)
         must, cannot = check_links(must_link, cannot_link, len(X))
+        if integer("expand_constraints", self.expand_constraints, 0):
+            # Guesses that contradict each other are weighed against the distances, as in k-CEVCLUS.
+            must, cannot = expand_constraints(
+                X, must, cannot, self.expand_constraints, consistent=False
+            )
         n, f = len(X), len(model.focal_sets)
         # Unlike ECM, CECM keeps the masses of all objects while it works.
         check_memory(

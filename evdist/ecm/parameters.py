@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
@@ -39,6 +40,7 @@ class CECMParameters(_Started):
     delta: float | str = "auto"
     metric: str = "euclidean"
     constraint_weight: float = 0.5
+    expand_constraints: int = 0
 
 
 class RECMParameters(_Started):
@@ -59,6 +61,23 @@ class CCMParameters(_Started):
     beta: float | str = "auto"
     delta: float | str = "auto"
     focal_sets: str = "pairs"
+
+
+class BCMParameters(CCMParameters):
+    pass
+
+
+class SECMParameters(_Started):
+    fit_takes: ClassVar = frozenset({"sample_weight", "client"})
+
+    n_clusters: int = 4
+    image_shape: Sequence[int] | None = None
+    radius: int = 1
+    spatial_weight: float = 4.0
+    alpha: float = 1.0
+    beta: float | str = "auto"
+    delta: float | str = "auto"
+    pair_neighbours: int = 2
 
 
 class BPECParameters(_Iterated):

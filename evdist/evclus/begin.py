@@ -8,8 +8,9 @@ one preliminary partition (`evdist.evclus.groups`); docs/decisions/many-clusters
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,13 @@ from evdist.engine.progress import Progress
 from evdist.evclus.groups import SPARSE_FROM, START, Groups, find_groups, near_share, resolution
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.rows.protocol import Masses, Starter
-from evdist.evclus.sampling import Layout, draw_layout, near_layout, random_dissimilarities
+from evdist.evclus.sampling import (
+    Layout,
+    draw_layout,
+    near_layout,
+    random_dissimilarities,
+    shuffled,
+)
 from evdist.evclus.start import (
     LANDMARKS_PER_CLUSTER,
     MIN_LANDMARKS,
@@ -77,7 +84,7 @@ def begin(
     """All that comes before the first sweep but the dissimilarities of the pairs."""
     if begins_with_groups(source, family, settings):
         tell(Progress("group objects", 0, 0))
-        return _from_groups(source, family, settings, n_threads, linked)
+        return _from_groups(source, family, settings, starter, n_threads, linked)
     # A permutation of many objects takes as long as the start on a device.
     with ThreadPoolExecutor(1) as beside:
         drawn = beside.submit(draw_layout, source.n, settings.k, settings.seed)
@@ -110,23 +117,46 @@ def has_sparse_rows(family: FocalSets, settings: Settings) -> bool:
     return not few and family == FocalSets.simple(c)
 
 
-def _near(groups: Groups, settings: Settings) -> Layout:
+def _near(groups: Groups, settings: Settings, drawn: Any = None) -> Layout:
     share = near_share(settings.k, settings.n_clusters)
-    return near_layout(groups.labels, settings.k, share, settings.seed)
+    return near_layout(groups.labels, settings.k, share, settings.seed, drawn)
 
 
 def _from_groups(
-    source: Source, family: FocalSets, settings: Settings, n_threads: int, linked: bool
+    source: Source,
+    family: FocalSets,
+    settings: Settings,
+    starter: Starter,
+    n_threads: int,
+    linked: bool,
 ) -> Beginning:
-    groups = find_groups(source, settings.n_clusters, settings.seed, n_threads)
+    # A permutation of many objects takes as long as the rest on a device.
+    with ThreadPoolExecutor(1) as beside:
+        drawn = beside.submit(shuffled, source.n, settings.k, settings.seed)
+        groups = starter.groups(source, settings.n_clusters, settings.seed, n_threads)
+        layout = beside.submit(lambda: _near(groups, settings, drawn.result()))
+        return _begun(source, family, settings, starter, groups, layout, linked)
+
+
+def _begun(
+    source: Source,
+    family: FocalSets,
+    settings: Settings,
+    starter: Starter,
+    groups: Groups,
+    layout: Future[Layout],
+    linked: bool,
+) -> Beginning:
     d0 = _d0_of(source, groups, settings)
     sparse = has_sparse_rows(family, settings) and not linked
-    masses = labelled(groups.labels, START) if sparse else _labelled(groups.labels, family)
     count = max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters)
     objects = np.union1d(some_objects(source.n, count, settings.seed), groups.middle)
     objects = objects.astype(np.uint32)
-    landmarks = Landmarks(source.subset(objects), objects, masses[objects], family, d0)
-    return Beginning(d0, [], [masses], landmarks, _near(groups, settings), sparse)
+    theirs = groups.labels[objects]
+    some = labelled(theirs, START) if sparse else _labelled(theirs, family)
+    landmarks = Landmarks(source.subset(objects), objects, some, family, d0)
+    masses = starter.labelled(groups) if sparse else _labelled(groups.labels, family)
+    return Beginning(d0, [], [masses], landmarks, layout.result(), sparse)
 
 
 def _d0_of(source: Source, groups: Groups, settings: Settings) -> float:

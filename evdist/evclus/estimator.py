@@ -34,7 +34,7 @@ from evdist.evclus.partitions.estimator import (
     in_partitions,
     partition_site,
 )
-from evdist.evclus.sites import device_rows, has_device, rows_here, site_of
+from evdist.evclus.sites import device_rows, has_device, rows_here, site_of, takes_groups
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
@@ -240,8 +240,9 @@ class EVCLUS(RowMasses, CredalClusterer):
             X, data, must_link, cannot_link, self.expand_constraints, metric
         )
         weight = weights(sample_weight, data.n)
+        groups = takes_groups(self, data, settings, bool(constraints), client)
+        settings = replace(settings, groups=groups)
         rows = device_rows(self, data, settings, bool(constraints), client)
-        settings = replace(settings, groups=rows is None)
         if rows is None:
             check_memory(data, settings, client, self.memory_limit)
         if self.checkpoint is not None:

@@ -25,10 +25,21 @@ from scipy.spatial.distance import squareform
 from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource, Source
-from evdist.evclus.sampling import run_blocks
+from evdist.evclus.sampling import run_blocks, sorted_by_label
 from evdist.kernels.distances import METRICS
 
-__all__ = ["START", "Groups", "find_groups", "near_share", "resolution"]
+__all__ = [
+    "START",
+    "Groups",
+    "find_groups",
+    "merged_means",
+    "middles",
+    "near_share",
+    "neighbours_together",
+    "resolution",
+    "sample_of",
+    "small_groups",
+]
 
 #: Objects that the groups are found on: enough to know each cluster by dozens.
 MIN_SAMPLE, SAMPLE_PER_CLUSTER = 2000, 60
@@ -84,7 +95,7 @@ def resolution(source: Source, groups: Groups, seed: int) -> float:
     """
     rng = np.random.default_rng([seed, 29])
     mine = rng.integers(0, source.n, 4000)
-    order = np.argsort(groups.labels, kind="stable")
+    order = sorted_by_label(groups.labels)
     first = np.searchsorted(groups.labels[order], np.arange(groups.labels.max() + 2))
     mine_group = groups.labels[mine]
     size = first[mine_group + 1] - first[mine_group]
@@ -102,24 +113,20 @@ def resolution(source: Source, groups: Groups, seed: int) -> float:
 def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Groups:
     from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
 
-    rng = np.random.default_rng([seed, 31, source.n])
-    count = min(source.n, max(MIN_SAMPLE, SAMPLE_PER_CLUSTER * c))
-    some = np.sort(rng.choice(source.n, count, replace=False))
+    rng, some = sample_of(source.n, c, seed)
     d = len(source.metric.centre)
     S = np.ascontiguousarray(source.table[some, :d])
-    q = min(SMALL_PER_CLUSTER * c, max(MOST_SMALL, 2 * c), len(np.unique(S, axis=0)))
+    q = min(small_groups(c), len(np.unique(S, axis=0)))
     state = int(rng.integers(2**31 - 1))
     with warnings.catch_warnings():
         # Fewer different groups than asked for, and sweeps that were not enough: both are fine.
         warnings.simplefilter("ignore")
         seeds, _ = kmeans_plusplus(S, q, random_state=state, n_local_trials=1)
         small = KMeans(q, init=seeds, n_init=1, max_iter=LLOYD).fit(S)
-        centres = _merged(small.cluster_centers_, np.bincount(small.labels_, minlength=q), c)
+        count = np.bincount(small.labels_, minlength=q)
+        centres = merged_means(small.cluster_centers_, count, c)
         found = KMeans(len(centres), init=centres, n_init=1, max_iter=LLOYD_END).fit(S)
-    centres = found.cluster_centers_
-    if len(centres) > 2:
-        centres = centres[leaves_list(linkage(centres, "average"))]
-    centres = centres.astype(np.float32)
+    centres = neighbours_together(found.cluster_centers_).astype(np.float32)
     labels = np.empty(source.n, np.int32)
     norm = (centres.astype(float) ** 2).sum(axis=1)
 
@@ -129,10 +136,29 @@ def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Gro
 
     run_blocks(fill, range(0, source.n, _BLOCK), n_threads)
     near = ((S[:, None] - centres[labels[some]][:, None]) ** 2).sum(axis=2)[:, 0]
-    return Groups(labels, _middles(some, labels[some], near, len(centres)))
+    return Groups(labels, middles(some, labels[some], near, len(centres)))
 
 
-def _merged(centres: NDArray, weight: NDArray, c: int) -> NDArray:
+def sample_of(n: int, c: int, seed: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
+    """The objects that groups with means are found on, and what is drawn with after them."""
+    rng = np.random.default_rng([seed, 31, n])
+    count = min(n, max(MIN_SAMPLE, SAMPLE_PER_CLUSTER * c))
+    return rng, np.sort(rng.choice(n, count, replace=False))
+
+
+def small_groups(c: int) -> int:
+    """q, the number of small groups before they are merged."""
+    return min(SMALL_PER_CLUSTER * c, max(MOST_SMALL, 2 * c))
+
+
+def neighbours_together(centres: NDArray) -> NDArray:
+    """The same means, near ones next to each other: the leaves of their average linkage."""
+    if len(centres) <= 2:
+        return centres
+    return centres[leaves_list(linkage(centres, "average"))]
+
+
+def merged_means(centres: NDArray, weight: NDArray, c: int) -> NDArray:
     """Means of c groups of the small ones, by Ward's method."""
     kept = weight > 0
     centres, weight = centres[kept], weight[kept].astype(float)
@@ -143,7 +169,7 @@ def _merged(centres: NDArray, weight: NDArray, c: int) -> NDArray:
     return np.column_stack([np.bincount(group, weight * x) / total for x in centres.T])
 
 
-def _middles(objects: NDArray, labels: NDArray, near: NDArray, c: int) -> NDArray[np.uint32]:
+def middles(objects: NDArray, labels: NDArray, near: NDArray, c: int) -> NDArray[np.uint32]:
     """Of each group the sampled object nearest to its middle."""
     order = np.lexsort((near, labels))
     groups, first = np.unique(labels[order], return_index=True)

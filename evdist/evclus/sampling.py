@@ -33,6 +33,8 @@ __all__ = [
     "row_dissimilarities",
     "run_blocks",
     "sample_pairs",
+    "shuffled",
+    "sorted_by_label",
 ]
 
 _BLOCK = 16_384
@@ -59,17 +61,34 @@ def draw_layout(n: int, k: int, seed: int) -> Layout:
     return Layout(order, draw_graph(n, min(k, n - 1), rng))
 
 
-def near_layout(labels: NDArray, k: int, near: float, seed: int) -> Layout:
+def sorted_by_label(labels: NDArray) -> NDArray[np.int64]:
+    """The order of labels (n,) >= 0, equal ones as they come; NumPy sorts short numbers in O(n)."""
+    short = labels.astype(np.uint16) if int(labels.max(initial=0)) < 1 << 16 else labels
+    return np.argsort(short, kind="stable")
+
+
+def shuffled(n: int, k: int, seed: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
+    """A random order of the objects for `near_layout`, and what it goes on drawing with."""
+    rng = np.random.default_rng([seed, n, k + k % 2])
+    return rng, rng.permutation(n)
+
+
+def near_layout(
+    labels: NDArray,
+    k: int,
+    near: float,
+    seed: int,
+    drawn: tuple[np.random.Generator, NDArray[np.int64]] | None = None,
+) -> Layout:
     """Groups side by side in every colour, in the order of their numbers, and near pairs.
 
     A share `near` of the k partners lies within one group's length of an object's own place, so
-    half of these are of its group and half of the next ones.
+    half of these are of its group and half of the next ones. `drawn` is what `shuffled` has drawn.
     """
     n = len(labels)
+    rng, anyhow = shuffled(n, k, seed) if drawn is None else drawn
     k += k % 2
-    rng = np.random.default_rng([seed, n, k])
-    shuffled = rng.permutation(n)
-    ranked = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    ranked = anyhow[sorted_by_label(labels[anyhow])]
     # Places are dealt to the colours in turn, so that all have the same groups at the same places.
     order = np.concatenate([ranked[b::MIN_COLOURS] for b in range(MIN_COLOURS)])
     close = 2 * round(0.5 * near * k)

@@ -17,12 +17,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.belief import FocalSets
 from evdist.data.sources import PairList, Source
 from evdist.engine.cluster import ClusterExecutor
 from evdist.engine.device import find_device
 from evdist.engine.plan import Plan
 from evdist.engine.worker_state import RowState
 from evdist.engine.workers import run_on_workers
+from evdist.evclus.begin import begins_with_groups, has_sparse_rows
+from evdist.evclus.groups import START, Groups
 from evdist.evclus.irqp import Executor, LocalExecutor
 from evdist.evclus.memory import most_focal_sets
 from evdist.evclus.pair_store import PairStore, StoredPairs
@@ -31,6 +34,7 @@ from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.protocol import Masses, Rows, Starter
 from evdist.evclus.sampling import Layout, SourcePairs, run_blocks
 from evdist.evclus.start import Settings
+from evdist.kernels.sparse_rows import labelled
 from evdist.kernels.threads import thread_count
 from evdist.stores.checkpoint import Checkpoint
 from evdist.stores.paths import join
@@ -175,6 +179,24 @@ def has_device(model: Any, client: Any) -> bool:
     return find_device(model.device, client) is not None
 
 
+def takes_groups(
+    model: Any, data: Source | PairList, settings: Settings, linked: bool, client: Any
+) -> bool:
+    """Whether a fit of an EVCLUS `model` with many clusters may begin with groups.
+
+    On a device where its rows are lists: dense rows know no near pairs there.
+    """
+    device = find_device(model.device, client)
+    if device is None:
+        return True
+    family = settings.focal_sets
+    if linked or isinstance(data, PairList) or family == "select":
+        return False
+    sets = getattr(FocalSets, family)(settings.n_clusters) if isinstance(family, str) else family
+    lists = str(device).startswith("cuda") and has_sparse_rows(sets, settings)
+    return lists and begins_with_groups(data, sets, settings)
+
+
 def device_rows(
     model: Any, data: Source | PairList, settings: Settings, linked: bool, client: Any
 ) -> Rows | None:
@@ -188,7 +210,8 @@ def device_rows(
             "device='cpu', or pass the attributes or a square matrix."
         )
     rows = import_module(_DEVICE_ROWS).DeviceRows(str(device), model.memory_limit)
-    return rows.prepared(data, settings.k, most_focal_sets(settings), linked, client)
+    f = most_focal_sets(settings)
+    return rows.prepared(data, settings.k, f, linked, client, lists=settings.groups)
 
 
 def rows_here(model: Any) -> Rows:
@@ -235,6 +258,13 @@ class _OnOneWorker:
     def assign(self, placing: Any) -> NDArray[np.float32]:
         return self._call("assign", placing)
 
+    def groups(self, source: Source, n_clusters: int, seed: int, n_threads: int) -> Groups:
+        return self._call("groups", source, n_clusters, seed, n_threads)
+
+    def labelled(self, groups: Groups) -> NDArray[np.float32]:
+        # They are sent to every worker, from here.
+        return labelled(groups.labels, START)
+
     def _call(self, name: str, *args: Any) -> Any:
         (found,) = run_on_workers(self.client, _call_rows, self.rows, name, *args, items=[()])
         return found
@@ -242,7 +272,7 @@ class _OnOneWorker:
 
 def _call_rows(rows: Rows, name: str, *args: Any) -> Any:
     found = getattr(rows, name)(*args)
-    return found if name == "solve" else rows.on_host(found)
+    return rows.on_host(found) if name == "assign" else found
 
 
 def _each_piece(

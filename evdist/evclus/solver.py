@@ -70,7 +70,9 @@ class Constraints:
         # A list of pairs takes no constraints, which the fit says.
         if expand and len(must) + len(cannot) and not isinstance(data, PairList):
             # Guessed links may contradict each other in a roundabout way; the given ones may not.
-            must, cannot = expand_constraints(X, must, cannot, expand, metric=metric)
+            must, cannot = expand_constraints(
+                X, must, cannot, expand, metric=metric, consistent=False
+            )
         return cls(must, cannot)
 
     def __bool__(self) -> bool:

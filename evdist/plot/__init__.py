@@ -8,10 +8,14 @@ it with ``ax.figure.savefig(...)``.
 
 from evdist.plot.bars import nonspecificity, sizes
 from evdist.plot.calibration import calibration
+from evdist.plot.compare import consistency_plane, partition_map
 from evdist.plot.curves import convergence, delta_bel, nonspecificity_curve
 from evdist.plot.density import PairDensity, shepard
 from evdist.plot.hulls import approximations
 from evdist.plot.maps import contour_map, mass_map
+from evdist.plot.matrices import distance_matrix, pair_histogram, relation_matrix
+from evdist.plot.mixtures import bic_curves, ellipses, scatter_matrix
+from evdist.plot.profiles import class_table, mass_profile
 from evdist.plot.risk import risk_coverage
 from evdist.plot.select import selection_curve
 from evdist.plot.style import cluster_colour, cluster_marker, to_png, to_svg
@@ -19,16 +23,26 @@ from evdist.plot.style import cluster_colour, cluster_marker, to_png, to_svg
 __all__ = [
     "PairDensity",
     "approximations",
+    "bic_curves",
     "calibration",
+    "class_table",
     "cluster_colour",
     "cluster_marker",
+    "consistency_plane",
     "contour_map",
     "convergence",
     "delta_bel",
+    "distance_matrix",
+    "ellipses",
     "mass_map",
+    "mass_profile",
     "nonspecificity",
     "nonspecificity_curve",
+    "pair_histogram",
+    "partition_map",
+    "relation_matrix",
     "risk_coverage",
+    "scatter_matrix",
     "selection_curve",
     "shepard",
     "sizes",

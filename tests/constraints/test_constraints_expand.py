@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris
 from sklearn.neighbors import NearestNeighbors
 
-from evdist.constraints import check_links, expand_constraints
+from evdist import CECM, EVCLUS
+from evdist.constraints import check_links, expand_constraints, random_links
 
 
 def as_set(pairs: np.ndarray) -> set[tuple[int, ...]]:
@@ -56,21 +58,25 @@ class TestAgainstR:
     def test_the_same_links(self, reference: dict, given_as: str) -> None:
         ml, cl = np.array(reference["ML"]) - 1, np.array(reference["CL"]) - 1
         if given_as == "attributes":
-            got = expand_constraints(np.array(reference["x"]), ml, cl, 4)
+            got = expand_constraints(np.array(reference["x"]), ml, cl, 4, consistent=False)
         elif given_as == "matrix":
-            got = expand_constraints(np.array(reference["D"]), ml, cl, 4, metric="precomputed")
+            got = expand_constraints(
+                np.array(reference["D"]), ml, cl, 4, metric="precomputed", consistent=False
+            )
         else:
             index = np.array(reference["nn_index"]) - 1
-            got = expand_constraints((index, np.array(reference["nn_dist"])), ml, cl, 4)
+            neighbours = (index, np.array(reference["nn_dist"]))
+            got = expand_constraints(neighbours, ml, cl, 4, consistent=False)
         assert as_set(got[0]) == as_set(np.array(reference["ML_expanded"]) - 1)
         assert as_set(got[1]) == as_set(np.array(reference["CL_expanded"]) - 1)
 
-    def test_the_new_links_may_contradict_through_third_objects(self, reference: dict) -> None:
+    def test_algorithm_2_may_contradict_through_third_objects(self, reference: dict) -> None:
         ml, cl = np.array(reference["ML"]) - 1, np.array(reference["CL"]) - 1
         x = np.array(reference["x"])
         check_links(ml, cl, len(x))
         with pytest.raises(ValueError, match=r"\(2, 8\).*joins the two: 2 - [0-9]+ - 8"):
-            check_links(*expand_constraints(x, ml, cl, 4), len(x))
+            check_links(*expand_constraints(x, ml, cl, 4, consistent=False), len(x))
+        check_links(*expand_constraints(x, ml, cl, 4), len(x))
 
 
 class TestTheAlgorithm:
@@ -129,7 +135,7 @@ class TestTheAlgorithm:
         order = np.argsort(D, axis=1, kind="stable")
         neighbours = (order, np.take_along_axis(D, order, axis=1))
         for source, metric in [(X, "euclidean"), (D, "precomputed"), (neighbours, "euclidean")]:
-            got = expand_constraints(source, ml, cl, K, metric=metric)
+            got = expand_constraints(source, ml, cl, K, metric=metric, consistent=False)
             assert [tuple(p) for p in got[0]] == expected[0]
             assert [tuple(p) for p in got[1]] == expected[1]
 
@@ -167,6 +173,48 @@ class TestTheAlgorithm:
         D = np.triu(2 * cdist(self.X, self.X))
         got = expand_constraints(D, None, [(0, 3)], 2, metric="precomputed")
         assert got[1].tolist() == [[0, 3], [1, 3], [0, 4]]
+
+
+class TestWhatIsAddedIsTaken:
+    """Guesses that contradict other links are passed over."""
+
+    @given(data=st.data(), n=st.integers(4, 14), K=st.integers(1, 4))
+    def test_no_new_link_contradicts(self, data: st.DataObject, n: int, K: int) -> None:
+        X = data.draw(hnp.arrays(float, (n, 2), elements=st.integers(0, 3).map(float)))
+        y = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+        pairs = [(i, j) for i in range(n) for j in range(n) if i < j]
+        chosen = data.draw(st.lists(st.sampled_from(pairs), max_size=7, unique=True))
+        ml = [p for p in chosen if y[p[0]] == y[p[1]]]
+        cl = [p for p in chosen if y[p[0]] != y[p[1]]]
+        K = min(K, n - 1)
+        must, cannot = expand_constraints(X, ml, cl, K)
+        checked = check_links(must, cannot, n)
+        assert [len(links) for links in checked] == [len(must), len(cannot)]
+        assert must.tolist()[: len(ml)] == [list(p) for p in ml]
+        assert cannot.tolist()[: len(cl)] == [list(p) for p in cl]
+        letter = expand_constraints(X, ml, cl, K, consistent=False)
+        try:
+            check_links(*letter, n)
+        except ValueError:
+            return
+        # Where algorithm 2 does not contradict itself, this is algorithm 2.
+        assert [must.tolist(), cannot.tolist()] == [links.tolist() for links in letter]
+
+    def test_a_contradicting_guess_makes_room_for_the_next(self) -> None:
+        X = np.array([[0.0], [1.0], [3.0], [10.0], [11.5], [13.5]])
+        # (1, 3) lies nearest to the cannot-link (0, 3), but 1 - 2 - 3 are together.
+        _, cl = expand_constraints(X, [(1, 2), (2, 3)], [(0, 3)], 1)
+        assert as_set(cl) == {(0, 3), (0, 4)}
+
+    @pytest.mark.parametrize("seed", [1, 3, 5])
+    def test_fifty_links_of_iris_are_taken_by_fit(self, seed: int) -> None:
+        X, y = load_iris(return_X_y=True)
+        given_links = random_links(y, 50, seed)
+        with pytest.raises(ValueError, match="contradicts must_link"):
+            check_links(*expand_constraints(X, *given_links, 5, consistent=False), len(X))
+        must, cannot = expand_constraints(X, *given_links, 5)
+        for model in (EVCLUS(3, random_state=0), CECM(3, random_state=0)):
+            assert model.fit(X, must_link=must, cannot_link=cannot).converged_
 
 
 class TestRefused:

@@ -72,7 +72,7 @@ def test_beta_is_harder_in_many_dimensions(wide):
         warnings.simplefilter("error")
         assert ECM(4, random_state=0).fit(wide).beta_ == 1.1
     assert ECM(2, random_state=0).fit(wide[:, :2]).beta_ == 2.0
-    # Equation (5) for n = 200 and d = 10: 1 + 29.14 / 100 + .30465 x 10^-.3285.
+    # Their formula for n = 200 and d = 10: 1 + 29.14 / 100 + .30465 x 10^-.3285.
     assert ECM(2, random_state=0).fit(wide[:, :10]).beta_ == pytest.approx(1.4344, abs=1e-4)
 
 

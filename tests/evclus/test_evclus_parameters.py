@@ -33,6 +33,11 @@ def fit(X, **options) -> EVCLUS:
     return EVCLUS(**{"n_clusters": 3, **known, **options}).fit(X)
 
 
+def test_very_many_focal_sets_are_told_before_the_work(X):
+    with pytest.raises(UserWarning, match=r'1,832 focal sets.*focal_sets="select"'):
+        fit(X, n_clusters=60, focal_sets="pairs")
+
+
 # ---------------------------------------------------------------------- refused
 @pytest.mark.parametrize(
     ("name", "value", "says"),

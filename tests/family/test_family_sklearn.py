@@ -13,11 +13,22 @@ from sklearn.datasets import make_blobs
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evdist
-from evdist import BPEC, CCM, MECM, CredalPartition, ECMdd, EKNNClassifier, EKNNclus, EvidentialNN
+from evdist import (
+    BCM,
+    BPEC,
+    CCM,
+    MECM,
+    CredalPartition,
+    ECMdd,
+    EKNNClassifier,
+    EKNNclus,
+    EvidentialNN,
+)
 
 ZERO_WEIGHT = "a weight of zero is refused: leave the object out"
 MODELS = {
     "BPEC": BPEC(2),
+    "BCM": BCM(2, random_state=0),
     "CCM": CCM(2, random_state=0),
     "sECMdd": ECMdd(2, random_state=0),
     "wECMdd": ECMdd(2, weighted=True, random_state=0),
@@ -29,7 +40,7 @@ MODELS = {
 
 
 def expected_failures(estimator) -> dict[str, str]:
-    weighted = isinstance(estimator, CCM | EvidentialNN)
+    weighted = isinstance(estimator, BCM | CCM | EvidentialNN)
     failures = ["check_sample_weight_equivalence_on_dense_data"] if weighted else []
     if isinstance(estimator, EvidentialNN):
         failures.append("check_classifiers_one_label_sample_weights")
@@ -43,7 +54,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 @pytest.mark.parametrize(
-    "name", ["BPEC", "CCM", "ECMdd", "EKNNClassifier", "EKNNclus", "EvidentialNN", "MECM"]
+    "name", ["BCM", "BPEC", "CCM", "ECMdd", "EKNNClassifier", "EKNNclus", "EvidentialNN", "MECM"]
 )
 def test_the_examples_of_the_docstrings_are_true(name):
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(evdist, name), name)

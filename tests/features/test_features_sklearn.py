@@ -14,7 +14,16 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evdist.features import LFDA, PCCA, DissimilarityPCA, GeodesicMap, KernelFDA, KernelPCCA
+from evdist.features import (
+    LFDA,
+    LSI,
+    PCCA,
+    DissimilarityPCA,
+    DMLEig,
+    GeodesicMap,
+    KernelFDA,
+    KernelPCCA,
+)
 
 MUST, CANNOT = [(0, 1), (2, 3)], [(0, 2), (1, 4)]
 
@@ -34,10 +43,20 @@ class LinkedKernelPCCA(_Linked, KernelPCCA):
     pass
 
 
+class LinkedLSI(_Linked, LSI):
+    pass
+
+
+class LinkedDMLEig(_Linked, DMLEig):
+    pass
+
+
 @parametrize_with_checks(
     [
         LinkedPCCA(1),
         LinkedKernelPCCA(1),
+        LinkedLSI(1),
+        LinkedDMLEig(1),
         KernelFDA(),
         LFDA(),
         DissimilarityPCA(1),
@@ -53,6 +72,8 @@ SOME = np.where(np.arange(90) % 3, Y, -1)
 FITTED = {
     "PCCA": PCCA(2).fit(X, must_link=MUST, cannot_link=CANNOT),
     "KernelPCCA": KernelPCCA(2).fit(X, must_link=MUST, cannot_link=CANNOT),
+    "LSI": LSI(2).fit(X, must_link=MUST, cannot_link=CANNOT),
+    "DMLEig": DMLEig(2).fit(X, must_link=MUST, cannot_link=CANNOT),
     "KernelFDA": KernelFDA(gamma=0.1).fit(X, SOME),
     "LFDA": LFDA(2).fit(X, SOME),
     "DissimilarityPCA": DissimilarityPCA(2, n_landmarks=20, random_state=0).fit(X),

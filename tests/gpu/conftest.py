@@ -8,6 +8,7 @@ from gpu.host_kernels import COMPILER, host_modules
 
 from evdist.evclus import sites, start
 from evdist.evclus.rows.cuda import CudaKernels
+from evdist.evclus.rows.lists import ListKernels
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +17,15 @@ def cuda_source(tmp_path_factory) -> CudaKernels:
     if COMPILER is None:
         pytest.skip("needs a C++ compiler to run the CUDA source on the CPU")
     return CudaKernels(host_modules(tmp_path_factory.mktemp("rows")))
+
+
+@pytest.fixture(scope="session")
+def list_source(tmp_path_factory) -> ListKernels:
+    """The kernels of lists.cu, compiled for this CPU: a warp is one thread."""
+    if COMPILER is None:
+        pytest.skip("needs a C++ compiler to run the CUDA source on the CPU")
+    modules = host_modules(tmp_path_factory.mktemp("lists"), "lists.cu")
+    return ListKernels(modules, processors=1, shared=0, lanes=1)
 
 
 @pytest.fixture

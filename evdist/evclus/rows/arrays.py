@@ -73,13 +73,19 @@ def project(mass: Tensor, projections: Tensor) -> Tensor:
 class Partners:
     """Partners of the rows of one colour: row at place t has base_h + (t + shift_h mod size).
 
-    Those beyond lim_h do not exist. All (k,) int32.
+    Those beyond lim_h do not exist. All (k,) int32. With `near` pairs, the shifts after the first
+    `near` are along a random order of the places (size,), whose inverse leads back. Where partners
+    are `listed` (k, rows) int32, row t has those of its column, and nothing else is looked at.
     """
 
     base: Tensor
     lim: Tensor
     shift: Tensor
     size: int
+    near: int = 0
+    order: Tensor | None = None
+    inverse: Tensor | None = None
+    listed: Tensor | None = None
 
     @property
     def k(self) -> int:
@@ -87,9 +93,22 @@ class Partners:
 
     def positions(self, place: Tensor) -> tuple[Tensor, Tensor]:
         """Of rows at `place` (R,): positions (k, R) int64, and which exist (k, R) bool."""
-        at = (place + self.shift.long()[:, None]) % self.size
+        if self.listed is not None:
+            at = self.listed[:, place].long()
+            return at.clamp(min=0), at >= 0
+        shift = self.shift.long()[:, None]
+        at = (place + shift) % self.size
+        if self.order is not None and self.inverse is not None:
+            far = (self.order[place].long() + shift[self.near :]) % self.size
+            at[self.near :] = self.inverse[far].long()
         there = at < self.lim[:, None]
         return torch.where(there, self.base.long()[:, None] + at, 0), there
+
+    @classmethod
+    def of_list(cls, listed: Tensor) -> Partners:
+        """Partners one by one, (k, rows) int32; -1 for none."""
+        none = torch.zeros_like(listed[:, :1].flatten())
+        return cls(none, none, none, 1, listed=listed)
 
     @classmethod
     def landmarks(cls, shifts: np.ndarray, count: int, device: torch.device) -> Partners:
@@ -112,6 +131,9 @@ class Graph:
     def of(cls, graph: PairGraph, device: torch.device) -> Graph:
         bounds, offsets = graph.bounds, np.array(graph.offsets)
         shift = torch.as_tensor(np.array(graph.shifts, np.int32), device=device)
+        mixed: tuple[Tensor | None, ...] = (None, None)
+        if graph.near:
+            mixed = tuple(torch.as_tensor(x.astype(np.int32), device=device) for x in graph.mixed)
 
         def colour(b: int) -> Partners:
             other = (b + offsets) % graph.colours
@@ -119,7 +141,7 @@ class Graph:
                 torch.as_tensor(v[other].astype(np.int32), device=device)
                 for v in (bounds, np.diff(bounds))
             )
-            return Partners(base, lim, shift, graph.size)
+            return Partners(base, lim, shift, graph.size, graph.near, *mixed)
 
         partners = tuple(colour(b) for b in range(graph.colours))
         return cls(graph.n, graph.k, graph.entries, tuple(bounds.tolist()), partners)

@@ -21,7 +21,9 @@ MAX_REPLICATES = 2048
 
 
 class Launcher(Protocol):
-    def launch(self, name: str, rows: int, along: int, args: Sequence[object]) -> None: ...
+    def launch(
+        self, name: str, rows: int, along: int, args: Sequence[object], shared: int = 0
+    ) -> None: ...
 
 
 class Kernels(Protocol):
@@ -99,12 +101,13 @@ class CudaKernels(SummedKernels):
         code: tuple[int, int], gamma: float, *, lo: int, first: int, rows: int,
         place: int, spread: int,
     ) -> None:  # fmt: skip
-        self._module(("F=2", *_half(out))).launch(
+        how, placed = _placed(partners)
+        self._module(("F=2", *_half(out), *how)).launch(
             "distances", rows, -(-partners.k // 8),
             [mine, others, out, partners.base, partners.lim, partners.shift,
              c_longlong(out.stride(0)), c_longlong(lo), c_longlong(first), c_int(rows),
              c_longlong(place), c_int(spread), c_int(partners.size), c_int(partners.k),
-             c_int(mine.shape[1]), c_int(code[0]), c_int(code[1]), c_double(gamma)],
+             c_int(mine.shape[1]), c_int(code[0]), c_int(code[1]), c_double(gamma), *placed],
         )  # fmt: skip
 
     def intervals(
@@ -124,6 +127,15 @@ class CudaKernels(SummedKernels):
 def _rounds(f: int) -> c_int:
     """Rounds of a row program at most: entering and leaving of every focal set, with room."""
     return c_int(32 + 4 * f)
+
+
+def _placed(partners: Partners) -> tuple[tuple[str, ...], tuple[object, ...]]:
+    """Macros and arguments of `distances` for partners that are not a shift away."""
+    if partners.listed is not None:
+        return ("LISTED",), (partners.listed,)
+    if partners.near:
+        return ("NEAR",), (partners.order, partners.inverse, c_int(partners.near))
+    return (), ()
 
 
 def _half(delta: Tensor) -> tuple[str, ...]:

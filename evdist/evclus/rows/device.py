@@ -19,6 +19,7 @@ from torch import Tensor
 from evdist.data.sources import AttributeSource, Source
 from evdist.engine import loop
 from evdist.engine.loop import Descent, Solution
+from evdist.evclus.groups import START, Groups, find_groups
 from evdist.evclus.irqp import LocalExecutor, Stop
 from evdist.evclus.landmarks import Placing
 from evdist.evclus.problem import Problem
@@ -32,14 +33,18 @@ from evdist.evclus.rows.arrays import (
     tiles,
     untile,
 )
-from evdist.evclus.rows.attributes import gamma_of, on_device, positions_of, tiles_of
+from evdist.evclus.rows.attributes import gamma_of, gathered, on_device, positions_of, tiles_of
 from evdist.evclus.rows.cuda import Kernels, kernels_on
+from evdist.evclus.rows.device_groups import groups_on
 from evdist.evclus.rows.device_pairs import DevicePairs, by_colour, keep_pieces, spread_out
 from evdist.evclus.rows.device_state import DeviceState
+from evdist.evclus.rows.list_state import ListState, labelled_rows
 from evdist.evclus.rows.memory import Choice, Need, Room, choose
+from evdist.evclus.rows.place_lists import place_lists
 from evdist.evclus.sampling import Layout, SourcePairs
-from evdist.kernels.distances import transform
+from evdist.kernels.distances import METRICS, transform
 from evdist.kernels.graph import PairGraph
+from evdist.kernels.sparse_rows import WORDS
 
 #: Objects placed at a time where their attributes are on the device; else the host compares them.
 _ROWS, _HOST_ROWS = 1 << 19, 1 << 14
@@ -79,17 +84,25 @@ class DeviceRows:
         return replace(self, number=number)
 
     def prepared(
-        self, source: Source, k: int, f: int, linked: bool, client: Any = None
+        self,
+        source: Source,
+        k: int,
+        f: int,
+        linked: bool,
+        client: Any = None,
+        lists: bool = False,
     ) -> DeviceRows:
         """With the choice of a fit with k pairs per object and at most f focal sets.
 
-        On a cluster it is that of the worker with the least memory free.
+        `lists` tells whether rows are lists of clusters, of f numbers. On a cluster it is the
+        choice of the worker with the least memory free.
         """
         if client is None:
             rooms = [_room(self)]
         else:
             rooms = list(client.run(_room, self).values())
-        need = need_of(source, k, f, -(-source.n // len(rooms)), linked)
+        rows = -(-source.n // len(rooms))
+        need = replace(need_of(source, k, f, rows, linked), lists=lists)
         return replace(self, choice=choose(need, Room.least(rooms)))
 
     @property
@@ -105,19 +118,22 @@ class DeviceRows:
         problem: Problem,
         mass: NDArray | Tensor,
         pieces: Sequence[int] | None = None,
-    ) -> DeviceState:
+    ) -> DeviceState | ListState:
         pairs, plan = problem.pairs, problem.plan
         own = range(len(plan.pieces)) if pieces is None else pieces
+        kind = ListState if problem.sparse else DeviceState
         if not isinstance(pairs, SourcePairs):
             # Pairs that a device makes: EVCLUS's own, or the intervals of Bootclus.
             mine = [plan.pieces[q] for q in own]
-            return DeviceState(problem, mass, own, *pairs.kept_on(self.device, mine))  # type: ignore[attr-defined]
+            return kind(problem, mass, own, *pairs.kept_on(self.device, mine))  # type: ignore[attr-defined]
         rows = sum(b - a for a, b in (plan.pieces[q] for q in own))
-        need = need_of(pairs.source, pairs.graph.k, problem.f, rows, problem.linked)
+        f = WORDS if problem.sparse else problem.f
+        need = need_of(pairs.source, pairs.graph.k, f, rows, problem.linked)
+        need = replace(need, lists=problem.sparse)
         graph = Graph.of(pairs.graph, self.device)
         places = by_colour(plan, graph.bounds, own)
         kept = keep_pieces(pairs, graph, places, self.device, choose(need, _room(self)))
-        return DeviceState(problem, mass, own, graph, kept)
+        return kind(problem, mass, own, graph, kept)
 
     def executor(self, problem: Problem, mass: NDArray | Tensor) -> LocalExecutor:
         """Sweeps of a problem from masses in positions, in this process."""
@@ -149,7 +165,18 @@ class DeviceRows:
             for i in range(len(problems))
         ]
 
+    def groups(self, source: Source, n_clusters: int, seed: int, n_threads: int) -> Groups:
+        """On the device where there are means; else as on threads."""
+        if isinstance(source, AttributeSource) and METRICS[source.name][0] == "squares":
+            return groups_on(self.device, source, n_clusters, seed)
+        return find_groups(source, n_clusters, seed, n_threads)
+
+    def labelled(self, groups: Groups) -> Tensor:
+        return labelled_rows(groups.labels, START, self.device)
+
     def assign(self, placing: Placing) -> Tensor:
+        if placing.landmarks.sparse:
+            return place_lists(placing, self.device)
         landmarks, device, n = placing.landmarks, self.device, placing.n
         L, f = landmarks.mass.shape
         known = torch.as_tensor(np.array(landmarks.mass), device=device)
@@ -199,7 +226,7 @@ class DeviceRows:
             out = np.empty_like(mass)
             out[order] = mass
             return out
-        return mass[positions_of(on_device(order, mass.device))].cpu().numpy()
+        return gathered(mass, positions_of(on_device(order, mass.device)))
 
     def on_host(self, mass: NDArray | Tensor) -> NDArray[np.float32]:
         return mass if isinstance(mass, np.ndarray) else mass.cpu().numpy()

@@ -15,7 +15,7 @@ from torch import Tensor
 from evdist.data.sources import AttributeSource
 from evdist.engine.plan import Plan
 from evdist.evclus.rows.arrays import Graph
-from evdist.evclus.rows.attributes import made_from, tiles_of
+from evdist.evclus.rows.attributes import made_from, table_tiles
 from evdist.evclus.rows.cuda import kernels_on
 from evdist.evclus.rows.kept import Kept, Make, Piece, keep
 from evdist.evclus.rows.memory import Choice
@@ -131,7 +131,7 @@ def _maker(pairs: SourcePairs, graph: Graph, device: torch.device) -> Make:
     source = pairs.source
     if isinstance(source, AttributeSource):
         sums, end, d = source.metric.code
-        table = tiles_of(source.table[:, :d], device, pairs.order)
+        table = table_tiles(source.table, d, device, pairs.order)
         return made_from(kernels_on(device, 2), table, graph, (sums, end), pairs.d0)
 
     def make(colour: int, a: int, b: int, out: Tensor) -> None:

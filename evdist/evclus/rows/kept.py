@@ -66,7 +66,7 @@ class Resident:
     """On the device: `tiles` of each colour."""
 
     def __init__(self, tiles: Sequence[Sequence[Tile]]):
-        self._tiles = tiles
+        self._tiles = [list(mine) for mine in tiles]
 
     @classmethod
     def made(cls, make: Make, pieces: Sequence[Sequence[Piece]], like: Tensor) -> Resident:
@@ -82,6 +82,12 @@ class Resident:
     def whole(cls, delta: Tensor, bounds: Sequence[int]) -> Resident:
         """All rows of one table (k, n); `bounds` are the limits of the colours."""
         return cls([[(0, delta[:, lo:hi])] for lo, hi in pairwise(bounds)])
+
+    def by_row(self) -> None:
+        """Lay the dissimilarities of each row side by side: where a warp solves one row."""
+        for tiles in self._tiles:
+            for number, (a, delta) in enumerate(tiles):
+                tiles[number] = (a, delta.T.contiguous().T)  # one after the other: the old one goes
 
     def parts(self, colour: int) -> Iterator[Tile]:
         yield from self._tiles[colour]

@@ -36,7 +36,8 @@ class Choice:
 class Need:
     """n objects of d attributes (0: none), f focal sets, k kept pairs of `rows` of the objects.
 
-    Rows with links need their gradients too.
+    Rows with links need their gradients too. Of `lists` of clusters, f numbers each, the programs
+    lie in shared memory.
     """
 
     n: int
@@ -45,6 +46,7 @@ class Need:
     d: int
     rows: int
     linked: bool = False
+    lists: bool = False
 
     @property
     def pairs(self) -> int:
@@ -103,7 +105,7 @@ class Room:
 
 def choose(need: Need, room: Room) -> Choice:
     """Where the dissimilarities will lie; refused, with the cure, where nothing fits."""
-    threads = thread_memory(need.f, room.processors)
+    threads = 0 if need.lists else thread_memory(need.f, room.processors)
     held = need.masses + need.data + threads
     if held + need.pairs <= room.device:
         return Choice("device")

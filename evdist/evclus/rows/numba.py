@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evdist.data.sources import Source
 from evdist.engine.loop import Solution
-from evdist.evclus.groups import START
+from evdist.evclus.groups import START, Groups, find_groups
 from evdist.evclus.irqp import LocalExecutor, Stop, minimise
 from evdist.evclus.landmarks import Placing
 from evdist.evclus.problem import MemoryPairs, Problem, conflict_projection
@@ -118,6 +118,12 @@ class NumbaRows:
         if len(placing.known):
             mass[placing.known] = landmarks.mass
         return mass
+
+    def groups(self, source: Source, n_clusters: int, seed: int, n_threads: int) -> Groups:
+        return find_groups(source, n_clusters, seed, n_threads)
+
+    def labelled(self, groups: Groups) -> NDArray[np.float32]:
+        return labelled(groups.labels, START)
 
     def for_sums(self, problem: Problem) -> Problem:
         return problem

@@ -18,6 +18,8 @@ import torch
 
 #: Threads of a block; the kernels are bounded to it.
 THREADS = 128
+#: Bytes of shared memory that a block has without asking; CUDA's name for asking.
+_SHARED, _MOST_SHARED = 48 << 10, 8
 
 
 @lru_cache(maxsize=1)
@@ -103,9 +105,15 @@ class Module:
             )
         self._device = device
         self._functions: dict[str, ctypes.c_void_p] = {}
+        self._shared: dict[str, int] = {}
 
-    def launch(self, name: str, rows: int, along: int, args: Sequence[object]) -> None:
-        """Run kernel `name` on `rows` threads, `along` times; arguments in C types or tensors."""
+    def launch(
+        self, name: str, rows: int, along: int, args: Sequence[object], shared: int = 0
+    ) -> None:
+        """Run kernel `name` on `rows` threads, `along` times; arguments in C types or tensors.
+
+        A block has `shared` bytes of shared memory for the kernel to divide.
+        """
         if name not in self._functions:
             function = ctypes.c_void_p()
             found = _driver().cuModuleGetFunction(
@@ -113,6 +121,12 @@ class Module:
             )
             _check(found, f"find kernel {name}")
             self._functions[name] = function
+        if shared > self._shared.get(name, _SHARED):
+            _check(
+                _driver().cuFuncSetAttribute(self._functions[name], _MOST_SHARED, shared),
+                f"give kernel {name} {shared} bytes of shared memory",
+            )
+            self._shared[name] = shared
         values = [c_value(a) for a in args]
         pointers = (ctypes.c_void_p * len(values))(
             *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
@@ -120,8 +134,8 @@ class Module:
         with torch.cuda.device(self._device):
             stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
             started = _driver().cuLaunchKernel(
-                self._functions[name], -(-rows // THREADS), along, 1, THREADS, 1, 1, 0, stream,
-                pointers, None,
+                self._functions[name], -(-rows // THREADS), along, 1, THREADS, 1, 1, shared,
+                stream, pointers, None,
             )  # fmt: skip
         _check(started, f"start kernel {name}")
 
@@ -137,7 +151,7 @@ def c_value(argument: object) -> ctypes._SimpleCData:
 
 
 @lru_cache(maxsize=64)
-def compiled(macros: tuple[str, ...], device: int) -> Module:
-    """The module of `rows.cu` with these macros."""
-    source = Path(__file__).with_name("rows.cu").read_text(encoding="utf-8")
+def compiled(macros: tuple[str, ...], device: int, file: str = "rows.cu") -> Module:
+    """The module of a source file beside this one with these macros."""
+    source = Path(__file__).with_name(file).read_text(encoding="utf-8")
     return Module(source, macros, device)

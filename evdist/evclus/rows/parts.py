@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from evdist.evclus.rows.arrays import State
-from evdist.evclus.rows.cuda import MAX_FOCAL_SETS, Kernels
+from evdist.evclus.rows.cuda import MAX_FOCAL_SETS
 from evdist.evclus.rows.kept import Kept, Piece
+from evdist.evclus.rows.lists import Lists
 
 #: Pieces summed at a time.
 _PIECES = 4096
@@ -39,20 +41,30 @@ def piece_sums(values: Tensor, pieces: Tensor) -> Tensor:
     return torch.cat(sums)
 
 
-class PartRows:
+class _Losses(Protocol):
+    """`Kernels`, or `ListKernels`."""
+
+    def losses(self, state: Any, colour: int, place: int, rows: int) -> Tensor: ...
+
+
+#: One problem, as dense rows or as lists of clusters.
+AnyRows = TypeVar("AnyRows", State, Lists)
+
+
+class PartRows(Generic[AnyRows]):
     """The parts of `kept` that kernels work on: rows of the pieces of one process, and their sums.
 
     Parameters
     ----------
-    kernels : Kernels
+    kernels : Kernels or ListKernels
     kept : Kept
     pieces : for each colour, consecutive (a, b): places of the process's own rows in it
-    state : State
+    state : State or Lists
         One problem, whose own `delta` is empty.
     """
 
     def __init__(
-        self, kernels: Kernels, kept: Kept, pieces: Sequence[Sequence[Piece]], state: State
+        self, kernels: _Losses, kept: Kept, pieces: Sequence[Sequence[Piece]], state: AnyRows
     ):
         self._kernels, self._kept, self._pieces = kernels, kept, pieces
         device, bounds = state.mass.device, state.graph.bounds
@@ -73,8 +85,8 @@ class PartRows:
         return [piece for piece in self._pieces[colour] if a <= piece[0] < b]
 
     def chosen(
-        self, state: State, colour: int, places: Tensor | None = None
-    ) -> Iterator[tuple[State, Tensor | None]]:
+        self, state: AnyRows, colour: int, places: Tensor | None = None
+    ) -> Iterator[tuple[AnyRows, Tensor | None]]:
         """(part of the state, places or None for all) of the own rows of a colour, or of some."""
         lo, hi = state.graph.bounds[colour : colour + 2]
         for first, delta in self._kept.parts(colour):
@@ -88,7 +100,7 @@ class PartRows:
                         continue
                 yield part, chosen
 
-    def piece_losses(self, state: State) -> np.ndarray:
+    def piece_losses(self, state: AnyRows) -> np.ndarray:
         """Sums over the rows of each own piece of w (kappa - delta)^2, colour by colour, (p,)."""
         found = []
         for colour, pieces in enumerate(self._pieces):
@@ -103,6 +115,6 @@ class PartRows:
             found.append(piece_sums(torch.cat(losses), self._at[colour] - pieces[0][0]))
         return torch.cat(found).cpu().numpy() if found else np.zeros(0)
 
-    def piece_changes(self, state: State) -> np.ndarray:
+    def piece_changes(self, state: AnyRows) -> np.ndarray:
         """What the last updates of the rows of each own piece brought, (p,)."""
         return piece_sums(state.change[0], self._positions).cpu().numpy()

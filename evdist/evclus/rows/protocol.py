@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evdist.data.sources import Source
 from evdist.engine.loop import Solution
 from evdist.engine.worker_state import RowState
+from evdist.evclus.groups import Groups
 from evdist.evclus.irqp import Stop
 from evdist.evclus.landmarks import Placing
 from evdist.evclus.problem import Pairs, Problem
@@ -47,6 +48,14 @@ class Starter(Protocol):
 
         The start of a row is its best single focal set: its answer depends on nothing else.
         """
+        ...
+
+    def groups(self, source: Source, n_clusters: int, seed: int, n_threads: int) -> Groups:
+        """A preliminary partition, where a fit with many clusters begins."""
+        ...
+
+    def labelled(self, groups: Groups) -> Masses:
+        """Encoded rows by object with most of their mass on their group."""
         ...
 
 

@@ -15,8 +15,8 @@
 // two). Then a position has as many rows of the table, which is VIEWS tables one behind the other,
 // and the lists of partners hold each as often: k counts residuals.
 //
-// Compiled with -DF=<focal sets>, and -DVIEWS, -DWEIGHTED, -DLINKED, -DHALF as wanted. Symbols are
-// those of evdist/evclus/sweep.py: S = Sigma = A' W A (lower triangle), g = A' W (A m - delta).
+// Compiled with -DF=<focal sets>, and -DVIEWS, -DWEIGHTED, -DLINKED, -DHALF as wanted; `distances` with
+// -DNEAR or -DLISTED. Symbols are those of evdist/evclus/rows/sweep.py: S = Sigma = A' W A (lower triangle), g = A' W (A m - delta).
 
 typedef long long i64;
 
@@ -644,6 +644,17 @@ UNROLL
     out[q * rows + row] = sum;
 }
 
+// Partners of `distances` that are not a shift away. NEAR: the shifts after the first `near` are along
+// a random order of the places, whose inverse leads back. LISTED: partner h of the row in column r is
+// listed[h stride + r], -1 for none.
+#if defined(NEAR)
+#define PLACED , const int *order, const int *inverse, int near
+#elif defined(LISTED)
+#define PLACED , const int *listed
+#else
+#define PLACED
+#endif
+
 // Dissimilarities of rows lo .. lo + rows - 1 of `mine` to their partners among `others`, both
 // tiles of d numbers; out (k, stride) is filled from column `first` on. With gamma > 0 they are
 // transformed, phi(d) = 1 - exp(-gamma d^2), k-CEVCLUS eq. (5). `sum` and `end` are those of
@@ -651,7 +662,7 @@ UNROLL
 extern "C" __global__ void __launch_bounds__(128) distances(
     const float* mine, const float* others, delta_t* out, const int* base, const int* lim,
     const int* shift, i64 stride, i64 lo, i64 first, int rows, i64 place, int spread, int size,
-    int k, int d, int sum, int end, double gamma) {
+    int k, int d, int sum, int end, double gamma PLACED) {
     int r = blockIdx.x * blockDim.x + threadIdx.x, h0 = blockIdx.y * AT_ONCE;
     if (r >= rows) return;
     int t = (int)((place + r) * spread % size);
@@ -661,7 +672,17 @@ extern "C" __global__ void __launch_bounds__(128) distances(
     float D[AT_ONCE];
 #pragma unroll
     for (int q = 0; q < AT_ONCE; q++) {
+#if defined(NEAR)
+        int h = h0 + q, far = h >= near;
+        int p = h < k ? (far ? order[t] : t) + shift[h] : 0;
+        p -= p >= size ? size : 0;
+        if (far) p = inverse[p];
+        int at = h < k && p < lim[h] ? base[h] + p : -1;
+#elif defined(LISTED)
+        int at = h0 + q < k ? listed[(h0 + q) * stride + first + r] : -1;
+#else
         int at = partner(base, lim, shift, h0 + q, k, t, size, -1);
+#endif
         there[q] = at >= 0;
         y[q] = others + tile(there[q] ? at : 0, d);
         D[q] = 0.0f;

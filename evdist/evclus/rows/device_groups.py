@@ -1,0 +1,115 @@
+"""The preliminary partition of many clusters on a device: `evdist.evclus.groups` in torch.
+
+The same stages on a sample of the same size: seeds by k-means++, a few of Lloyd's iterations,
+Ward's method (on the host), Lloyd's iterations from the merged means; then every object goes to the
+nearest group. The draws are not those of the CPU, so the groups are not either.
+
+The same groups every time: sums are made of whole numbers, which have no order of adding, and
+blocks have a fixed size.
+
+Symbols
+-------
+c, q    clusters, small groups
+V       (q, d) means
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evdist.data.sources import AttributeSource
+from evdist.evclus.groups import (
+    LLOYD,
+    LLOYD_END,
+    Groups,
+    merged_means,
+    middles,
+    neighbours_together,
+    sample_of,
+    small_groups,
+)
+from evdist.evclus.rows.attributes import sent_rows
+
+__all__ = ["groups_on"]
+
+#: Distances of a block at most.
+_ROOM = 1 << 27
+#: Chances of k-means++ and coordinates, in units of the largest.
+_CHANCES, _UNITS = float(1 << 40), float(1 << 31)
+
+
+def groups_on(device: torch.device, source: AttributeSource, c: int, seed: int) -> Groups:
+    """A preliminary partition into c groups, fewer where objects are equal."""
+    rng, some = sample_of(source.n, c, seed)
+    d = len(source.metric.centre)
+    S = torch.as_tensor(np.ascontiguousarray(source.table[some, :d])).to(device)
+    V, count = _lloyd(S, _seeds(S, min(small_groups(c), len(S)), rng), LLOYD)
+    means = merged_means(V.cpu().numpy().astype(float), count.cpu().numpy(), c)
+    V, count = _lloyd(S, torch.as_tensor(means.astype(np.float32)).to(device), LLOYD_END)
+    means = neighbours_together(V[count > 0].cpu().numpy().astype(float)).astype(np.float32)
+    V = torch.as_tensor(means).to(device)
+    labels = torch.empty(source.n, dtype=torch.int32, device=device)
+    size = _rows_at_once(len(V), d)
+    for part, rows in enumerate(sent_rows(source.table, d, device, size)):
+        labels[part * size : (part + 1) * size] = _nearest(rows, V)
+    found = labels.cpu().numpy()
+    near = ((S - V[labels[torch.as_tensor(some).to(device)].long()]) ** 2).sum(1)
+    return Groups(found, middles(some, found[some], near.cpu().numpy(), len(V)))
+
+
+def _rows_at_once(q: int, d: int) -> int:
+    return max(1024, _ROOM // max(q, d) // 1024 * 1024)
+
+
+def _nearest(rows: Tensor, V: Tensor) -> Tensor:
+    """The mean next to each row, of equally near ones the first."""
+    norm = (V.double() ** 2).sum(1).float()
+    return torch.addmm(norm, rows, V.T, alpha=-2.0).argmin(1)
+
+
+def _seeds(S: Tensor, q: int, rng: np.random.Generator) -> Tensor:
+    """k-means++: seeds are drawn with chances that are their squared distances to those before.
+
+    Differs: an eighth of those before at a time, which takes dozens of draws instead of q. Chances
+    are whole numbers: their running sums are the same every time.
+    """
+    draws = torch.as_tensor(rng.random(q)).to(S.device)
+    first = int(rng.integers(len(S)))
+    chosen = [torch.full((1,), first, dtype=torch.int64, device=S.device)]
+    far = ((S - S[first]) ** 2).sum(1)
+    unit = _CHANCES / far.max().double().clamp(min=1e-300)
+    done = 1
+    while done < q:
+        count = min(max(1, done // 8), q - done)
+        sums = torch.cumsum((far.double() * unit).long(), 0)
+        # Where all objects are seeds already, one is drawn again: a group without objects.
+        places = (draws[done : done + count] * sums[-1].double()).long()
+        at = torch.searchsorted(sums, places, right=True).clamp(max=len(S) - 1)
+        chosen.append(at)
+        norm = (S[at].double() ** 2).sum(1).float() + (S**2).sum(1)[:, None]
+        near = torch.addmm(norm, S, S[at].T, alpha=-2.0).amin(1).clamp(min=0)
+        far = torch.minimum(far, near)
+        far[at] = 0.0
+        done += count
+    return S[torch.cat(chosen)]
+
+
+def _lloyd(S: Tensor, V: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+    """Means after some of Lloyd's iterations, and how many rows each has, (q,)."""
+    unit = _UNITS / S.abs().max().double().clamp(min=1e-300)
+    whole = torch.round(S.double() * unit).long()
+    size, before = _rows_at_once(len(V), S.shape[1]), None
+    for _ in range(rounds):
+        label = torch.cat([_nearest(part, V) for part in S.split(size)])
+        count = torch.bincount(label, minlength=len(V))
+        if before is not None and torch.equal(label, before):
+            break
+        sums = torch.zeros(V.shape, dtype=torch.int64, device=V.device)
+        sums.index_add_(0, label, whole)
+        means = sums.double() / unit / count.clamp(min=1)[:, None]
+        # A mean without rows stays where it is.
+        V = torch.where(count[:, None] > 0, means.float(), V)
+        before = label
+    return V, count
