@@ -1,6 +1,7 @@
 """The service under random faults: do all jobs end with the right bits, and is nothing left over?
 
-    python benchmarks/chaos.py --minutes 20 --seed 0 [--jobs 20] [--at-once 3] [--prefect]
+    python benchmarks/chaos.py --minutes 20 --seed 0 [--jobs 20] [--at-once 3] [--every 5]
+        [--prefect]
 
 Starts a Dask scheduler, two workers and an S3 server on loopback, with --prefect a Prefect server
 and worker, too. Clients, each a process with a clock of its own (up to an hour wrong), submit jobs
@@ -96,8 +97,9 @@ def expected(folder: Path, seed: int) -> tuple[str, np.ndarray]:
 class Chaos:
     """The servers, the jobs and the faults."""
 
-    def __init__(self, folder: Path, seed: int, at_once: int):
+    def __init__(self, folder: Path, seed: int, at_once: int, every: float):
         self.folder, self.random, self.at_once = folder, random.Random(seed), at_once
+        self.every = every
         self.faults: Counter[str] = Counter()
         self.mark = uuid.uuid4().hex
         os.environ["EVDIST_CHAOS"] = self.mark
@@ -204,11 +206,15 @@ class Chaos:
             for one in under_way:
                 with suppress(Exception):  # the storage may be away just now
                     self.look(one)
+                if one.seconds:
+                    print(f"job {one.number}: {one.seconds:.0f} s, good {one.good}, "
+                          f"{one.clients} clients, {sum(self.faults.values())} faults so far",
+                          flush=True)  # fmt: skip
                 if time.monotonic() > max(one.began, calm) + DEADLINE:
                     raise TimeoutError(f"job {one.number} hangs: {one.url}")
             if time.monotonic() < calm and time.monotonic() > next_fault:
                 self.fault(under_way)
-                next_fault = time.monotonic() + self.random.uniform(2, 8)
+                next_fault = time.monotonic() + self.every * self.random.uniform(0.4, 1.6)
             time.sleep(0.3)
 
     # ------------------------------------------------------------------ faults
@@ -392,12 +398,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--at-once", type=int, default=3)
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between two faults")
     parser.add_argument("--prefect", action="store_true")
     given = parser.parse_args()
     bounds = Bounds()
     memory = set(os.listdir("/dev/shm"))
     with tempfile.TemporaryDirectory(prefix="chaos-") as name, ExitStack() as stack:
-        chaos = Chaos(Path(name), given.seed, given.at_once)
+        chaos = Chaos(Path(name), given.seed, given.at_once, given.every)
         chaos.start(stack, given.prefect)
         chaos.run(given.jobs, given.minutes)
         chaos.settle()

@@ -36,6 +36,7 @@ SLOW = (
     "gpu/*",
     "jobs/test_jobs_algorithms.py",
     "jobs/test_jobs_config_fuzz.py",
+    "jobs/test_jobs_fuzz.py",
     "jobs/test_jobs_stops.py",
     "jobs/test_jobs_tasks.py",
     "kernels/test_kernels_sweep.py",

@@ -178,7 +178,9 @@ class Table:
                 yield from frames().cut(part.compute())
         else:
             aside = [name for name in (self.label, self.weight, self.id) if name]
-            yield from frames().pieces(str(self.source), [*used, *aside], self.delimiter)
+            # A column may be an attribute and a weight: it is read once.
+            wanted = list(dict.fromkeys([*used, *aside]))
+            yield from frames().pieces(str(self.source), wanted, self.delimiter)
 
 
 # ---------------------------------------------------------------------- what is in a table

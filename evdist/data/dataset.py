@@ -30,6 +30,7 @@ from evdist.data.pieces import regrouped
 from evdist.partition.ids import storable
 from evdist.stores.encoding import (
     COMPRESSOR,
+    UNREADABLE,
     StoreError,
     check_encoding,
     check_seal,
@@ -57,7 +58,7 @@ def is_dataset(url: Url) -> bool:
     """Whether the address is that of a store of this kind, whole or not."""
     try:
         return zarr.open_group(address(url), mode="r", zarr_format=3).attrs.get("evdist") == KIND
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, *UNREADABLE):
         return False
 
 
@@ -218,7 +219,8 @@ def _group(url: str, contents: Contents) -> zarr.Group:
 
 def _beside(url: str, group: zarr.Group, name: str) -> NDArray[Any] | None:
     """An array with one value per row, None where there is none."""
-    found = group.get(name)
+    with reading(url, _CURE):
+        found = group.get(name)
     if not isinstance(found, zarr.Array):
         return None
     if found.nchunks_initialized != found.nchunks:
@@ -258,7 +260,8 @@ class Dataset:
         check_seal(url, attributes, _SEALED, _CURE)
         if attributes.get("complete") is not True:
             raise StoreError(f"{url} is half written: the upload did not finish. Submit it again.")
-        X = group.get("X")
+        with reading(url, _CURE):
+            X = group.get("X")
         shape = (attributes["n"], attributes["d"])
         if not isinstance(X, zarr.Array) or X.shape != shape or X.dtype != attributes["dtype"]:
             raise StoreError(f"{url} is damaged: the rows are lost or were changed. {_CURE}")

@@ -5,6 +5,7 @@ pandas takes a third of a second to load, so `evdist.data.tables` loads this mod
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,13 +22,18 @@ from numpy.typing import NDArray
 
 from evdist.data.pieces import readable, rows_at_once
 
+#: The index of a frame, as pandas calls it in a Parquet file.
+_INDEX = re.compile(r"__index_level_\d+__")
 #: Rows of a frame in memory looked at together.
 _ROWS = 1 << 16
 
 
 def whole(name: str) -> pd.DataFrame:
     """All of a .csv(.gz) or .parquet table."""
-    return pd.concat(list(_csv_pieces(name))) if _is_csv(name) else pd.read_parquet(name)
+    found = list(pieces(name))
+    if not found:
+        raise ValueError(f"{name} holds no rows.")
+    return pd.concat(found)
 
 
 def pieces(
@@ -44,7 +50,7 @@ def names(name: str, delimiter: str | None = None) -> list[str]:
     with readable(name):
         if _is_csv(name):
             return _head(name, delimiter).used
-        return list(_parquet(name).schema.names)
+        return _attributes(_parquet(name))
 
 
 def _is_csv(name: str) -> bool:
@@ -133,14 +139,21 @@ def _parquet(name: str) -> pa.dataset.Dataset:
     return pa.dataset.dataset(path, format="parquet", filesystem=there)
 
 
+def _attributes(table: pa.dataset.Dataset) -> list[str]:
+    """Columns of values: the index that pandas writes under a name of its own is none of them."""
+    return [name for name in table.schema.names if not _INDEX.fullmatch(name)]
+
+
 def _parquet_pieces(name: str, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
     with readable(name):
         table = _parquet(name)
-        rows = rows_at_once(len(columns or table.schema))
+        wanted = list(_attributes(table) if columns is None else columns)
+        rows = rows_at_once(len(wanted))
         for batch in table.to_batches(
-            batch_size=rows, batch_readahead=1, fragment_readahead=1, columns=columns
+            batch_size=rows, batch_readahead=1, fragment_readahead=1, columns=wanted
         ):
-            yield pa.Table.from_batches([batch]).to_pandas()
+            # Every column stays one: pandas would make the index of what was one when it wrote.
+            yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
 
 
 @dataclass(frozen=True)
@@ -158,11 +171,13 @@ class ParquetReader:
     def of(cls, name: str) -> ParquetReader:
         with readable(name):
             table = _parquet(name)
-            narrow = all(kind in (pa.float32(), pa.float16()) for kind in table.schema.types)
+            used = _attributes(table)
+            kinds = [table.schema.field(name).type for name in used]
+            narrow = all(kind in (pa.float32(), pa.float16()) for kind in kinds)
             sizes = [group.num_rows for f in table.get_fragments() for group in f.row_groups]
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         dtype = np.dtype(np.float32 if narrow else np.float64)
-        return cls(name, tuple(table.schema.names), dtype, first)
+        return cls(name, tuple(used), dtype, first)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -176,7 +191,8 @@ class ParquetReader:
         found = []
         for number in range(a, b):
             start = int(self.first[number])
-            frame = groups[number].to_table(columns=list(self.columns)).to_pandas()
+            found_rows = groups[number].to_table(columns=list(self.columns))
+            frame = found_rows.to_pandas(ignore_metadata=True)
             part = frame.iloc[max(lo - start, 0) : hi - start]
             found.append(numbers(part, self.name, max(lo, start)).astype(self.dtype, copy=False))
         return np.concatenate(found) if found else np.empty((0, self.shape[1]), self.dtype)
@@ -192,12 +208,12 @@ def numbers(frame: pd.DataFrame, name: str, first: int = 0) -> NDArray[Any]:
 
 def classes(values: pd.Series) -> NDArray[Any]:
     """Classes as text, "" where unknown."""
-    return values.astype(object).where(values.notna(), "").astype(str).to_numpy()
+    return values.astype(object).where(values.notna(), "").map(str).to_numpy(dtype=object)
 
 
 def weights(values: pd.Series, name: str, first: int) -> NDArray[np.float64]:
     """Weights of objects, when all are above zero; those of row `first` on."""
-    weight = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
+    weight = _as_numbers(values, repr(name)).to_numpy(dtype=float)
     bad = ~np.isfinite(weight) | (weight <= 0)
     if bad.any():
         row = int(bad.argmax())
@@ -219,6 +235,17 @@ def ids(values: pd.Series, name: str, first: int) -> NDArray[Any]:
     return np.array([str(value) for value in values], dtype=object)
 
 
+def _as_numbers(values: pd.Series, what: str) -> pd.Series:
+    """The values as numbers, NaN where one is none."""
+    try:
+        return pd.to_numeric(values.astype(object), errors="coerce")
+    except OverflowError as error:
+        raise ValueError(
+            f"Column {what} holds a number too large to be computed with. Give it another unit, or "
+            "leave that column out."
+        ) from error
+
+
 def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:
     """Refuse columns of anything but numbers, naming the column and the first such row.
 
@@ -228,7 +255,7 @@ def refuse_text(frame: pd.DataFrame, name: str, first: int = 0) -> None:
         values = frame.iloc[:, place]
         if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
             continue
-        number = pd.to_numeric(values.astype(object), errors="coerce")
+        number = _as_numbers(values, f"{column!r} of {name}")
         bad = (number.isna() & values.notna()).to_numpy()
         if pd.api.types.is_object_dtype(values) and not bad.any():
             continue  # numbers that a frame of mixed columns keeps as objects

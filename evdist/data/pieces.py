@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -10,6 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evdist.stores.encoding import UNREADABLE, StoreError
+from evdist.stores.transient import is_transient
 
 #: Numbers read at a time where a table is not wanted whole: 64 MB as float64.
 PIECE_SIZE = 1 << 23
@@ -24,8 +26,12 @@ def readable(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise FileNotFoundError(f"There is no file {name}.") from error
-    except (EOFError, zlib.error, ValueError) as error:
-        said = " ".join(str(error).split()).rstrip(".")
+    except StoreError:
+        raise  # told already
+    except (OSError, *UNREADABLE) as error:
+        if isinstance(error, OSError) and (error.filename is not None or is_transient(error)):
+            raise  # the file system's, not a decoder's
+        said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise ValueError(
             f"Cannot read {name}: {said}. Is it whole, and what its name says?"
         ) from error

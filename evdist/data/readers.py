@@ -13,11 +13,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import fsspec
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
 from evdist.data.pieces import readable
 from evdist.data.tables import frames, is_frame
+from evdist.data.zarr_tables import open_array
 
 
 @runtime_checkable
@@ -148,10 +148,7 @@ def _of_path(name: str) -> RowReader:
     if bare.endswith(".npy"):
         return FileReader.of_npy(name)
     if bare.endswith(".zarr") or ".zarr/" in bare:
-        node = zarr.open(name, mode="r")
-        if not isinstance(node, zarr.Array):
-            raise ValueError(f"{name} is a zarr group; name the array in it, e.g. {name}/X.")
-        return ArrayReader(node)
+        return ArrayReader(open_array(bare))
     filesystem, path = fsspec.core.url_to_fs(name)
     if bare.endswith((".parquet", ".pq")) or filesystem.isdir(path):
         return frames().ParquetReader.of(name)

@@ -52,9 +52,12 @@ def read_table(path: str | Path) -> NDArray[Any]:
     bare = _ending(name)
     if bare.endswith(".npy"):
         # Never unpickle: a file of objects is an error, not a program.
-        return np.load(name, allow_pickle=False)
+        with readable(name):
+            return np.load(name, allow_pickle=False)
     if bare.endswith((".zarr", ".zarr/")):
-        return np.asarray(open_array(name.rstrip("/"))[:])
+        array = open_array(name.rstrip("/"))
+        with readable(name):
+            return np.asarray(array[:])
     if _has_names(name):
         return _numbers(frames().whole(name), name)
     raise _unknown(name)
@@ -67,7 +70,9 @@ def table_pieces(path: str | Path) -> Iterator[NDArray[Any]]:
     if bare.endswith(".npy"):
         yield from _npy_pieces(name)
     elif bare.endswith((".zarr", ".zarr/")):
-        yield from array_pieces(open_array(name.rstrip("/")))
+        array = open_array(name.rstrip("/"))
+        with readable(name):
+            yield from array_pieces(array)
     elif _has_names(name):
         first = 0
         for frame in frames().pieces(name):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import zarr
 
-from evdist.stores.encoding import StoreError
+from evdist.stores.encoding import UNREADABLE, StoreError
 from evdist.stores.paths import exists, join, read_bytes, size
 
 __all__ = ["open_array"]
@@ -61,7 +61,7 @@ def open_array(url: str) -> zarr.Array[Any]:
             )
     try:
         node = zarr.open_array(url, mode="r", zarr_format=version)
-    except (KeyError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"Cannot read {url}: its description is damaged ({error}).") from error
     _check_claim(url, node)
     return node
@@ -81,7 +81,7 @@ def _json(path: str) -> dict[str, Any] | None:
 
 
 def _check_type(url: str, kind: Any, version: int) -> None:
-    known = kind in _NUMBERS
+    known = isinstance(kind, str) and kind in _NUMBERS
     if version == 2:  # such as "<f8"
         known = isinstance(kind, str) and kind[:1] in "<>|=" and kind[1:2] in ("f", "i", "u", "b")
     if not known:

@@ -32,7 +32,7 @@ from evdist.engine import worker_state as tasks
 from evdist.engine.deadline import able, finished
 from evdist.engine.plan import whole_cycles
 from evdist.engine.worker_state import OutOfStepError, SharedProblem, SkipBelow
-from evdist.engine.workers import library, until_done, wait_for_workers
+from evdist.engine.workers import library, scattered, until_done, wait_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -146,12 +146,7 @@ class ClusterExecutor(PinnedTasks):
         self._last: dict[str, Future[Any]] = {}
         #: Sums of the next sweep, where it was begun before it was asked for.
         self._ahead: list[Future[Any]] = []
-        sent = self._finished(
-            self._client.scatter(
-                [self.problem, self._point], workers=list(self._owners), broadcast=True,
-                hash=False, asynchronous=True,
-            )
-        )  # fmt: skip
+        sent = scattered(self._client, [self.problem, self._point], self._owners)
         if sent is None:
             return None
         problem, mass = sent

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
-from evdist.engine.workers import ATTEMPTS, LOOK, WorkersLostError, library, wait_for_workers
+from evdist.engine.workers import (
+    ATTEMPTS,
+    LOOK,
+    WorkersLostError,
+    library,
+    scattered,
+    until_done,
+    wait_for_workers,
+)
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -124,14 +132,18 @@ class Ranks:
 
     def _deal(self) -> None:
         """Send the parts to the workers that are there now."""
+        until_done(self._try_deal, "Workers are lost faster than they can be set up.")
+
+    def _try_deal(self) -> bool | None:
         self._workers = sorted(wait_for_workers(self._client))[: len(self._parts)]
-        # A list by itself would be scattered item by item.
-        self._sent = [
-            self._client.scatter([[self._parts[i] for i in share]], workers=[worker], hash=False)[0]
-            for worker, share in zip(
-                self._workers, shares(len(self._parts), self.world), strict=True
-            )
-        ]
+        self._sent = []
+        for worker, share in zip(self._workers, shares(len(self._parts), self.world), strict=True):
+            # A list by itself would be scattered item by item.
+            sent = scattered(self._client, [[self._parts[i] for i in share]], [worker])
+            if sent is None:
+                return None
+            self._sent += sent
+        return True
 
     def round(self, task: Callable[..., Any], *args: Any, start: str) -> list[Any]:
         """`task(group, its parts, *args)` on every worker at once; results by rank.

@@ -36,6 +36,7 @@ __all__ = [
     "library",
     "map_tasks",
     "run_on_workers",
+    "scattered",
     "smallest_worker",
     "until_done",
     "wait_for_workers",
@@ -80,6 +81,20 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
     return there
 
 
+def scattered(client: Client, values: Iterable[Any], workers: Iterable[str]) -> list[Any] | None:
+    """Futures of `values`, each held by all of `workers`; None when one of them is lost meanwhile.
+
+    Of a worker that left before it was asked, the scheduler says KeyError.
+    """
+    to = list(workers)
+    work = client.scatter(list(values), workers=to, broadcast=True, hash=False, asynchronous=True)
+    try:
+        return list(finished(client, work, to, lambda: None))
+    except (library().CancelledError, CancelledError, KeyError):
+        present(client)  # an error where it was the scheduler that went
+        return None
+
+
 def run_on_workers(
     client: Client, task: Any, *shared: Any, items: Sequence[tuple[Any, ...]]
 ) -> list[Any]:
@@ -93,17 +108,8 @@ def run_on_workers(
     def attempt() -> list[Any] | None:
         there = set(wait_for_workers(client))
         deadline = Deadline(client, there)
-        try:
-            sent = finished(
-                client,
-                client.scatter(
-                    list(shared), workers=list(there), broadcast=True, hash=False,
-                    asynchronous=True,
-                ),
-                there,
-                lambda: None,
-            )  # fmt: skip
-        except (dask.CancelledError, CancelledError):
+        sent = scattered(client, shared, there)
+        if sent is None:
             return None
         jobs = [
             client.submit(task, *sent, *item, pure=False, retries=3, workers=list(there))

@@ -33,9 +33,11 @@ from evdist.partition.rows import map_rows, write_rows
 from evdist.partition.validate import check_rows
 from evdist.stores.encoding import (
     COMPRESSOR,
+    UNREADABLE,
     StoreError,
     StoreExistsError,
     StoreNotFoundError,
+    as_written,
     check_encoding,
     checked,
     chunk_rows,
@@ -185,7 +187,7 @@ def _read_npz(url: str) -> tuple[NDArray[Any] | None, NDArray[Any] | None, dict[
             text = str(archive["attributes"]) if "attributes" in archive else "{}"
             ids = archive["id"] if "id" in archive else None
             return archive["mass"] if "mass" in archive else None, ids, json.loads(text)
-    except (zipfile.BadZipFile, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, *UNREADABLE) as error:
         raise StoreError(
             f"{url} is not a whole NumPy archive of a credal partition ({error}). Was it written "
             "to the end?"
@@ -194,7 +196,8 @@ def _read_npz(url: str) -> tuple[NDArray[Any] | None, NDArray[Any] | None, dict[
 
 def _read_zarr(url: str) -> tuple[Any, NDArray[Any] | None, dict[str, Any]]:
     group = open_group(url, "credal partition")
-    mass, kept = group.get("mass"), group.get("id")
+    with reading(url, "Restore it from a copy."):
+        mass, kept = group.get("mass"), group.get("id")
     if not isinstance(mass, zarr.Array) or not isinstance(kept, zarr.Array):
         return mass, None, dict(group.attrs)
     with reading(join(url, "id"), "Restore it from a copy."):
@@ -207,7 +210,8 @@ def _focal_sets(url: str, attributes: dict[str, Any]) -> FocalSets:
     check_encoding(url, attributes, KIND, VERSION)
     if attributes.get("complete") is not True:
         raise StoreError(f"{url} is half written: the run that wrote it did not finish.")
-    return FocalSets.of(attributes["focal_sets"], attributes["n_clusters"])
+    with as_written(url, "Restore it from a copy."):
+        return FocalSets.of(attributes["focal_sets"], attributes["n_clusters"])
 
 
 def _attributes(focal_sets: FocalSets, *, complete: bool) -> dict[str, Any]:

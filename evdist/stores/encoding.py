@@ -8,8 +8,11 @@ that was cut off, damaged or edited by hand is told from a whole one.
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from tokenize import TokenError
 from typing import Any, Literal
 
 import zarr
@@ -22,6 +25,13 @@ from evdist.stores.paths import exists
 CHUNK_BYTES = 1 << 22
 #: Best trade of size and speed for masses and dissimilarities.
 COMPRESSOR = BloscCodec(cname="lz4", shuffle=BloscShuffle.shuffle)
+
+
+#: What decoders of other libraries raise on bytes that are not what they should be.
+UNREADABLE = (
+    *(ValueError, TypeError, AttributeError, LookupError, RuntimeError, ArithmeticError),
+    *(AssertionError, EOFError, SyntaxError, struct.error, zlib.error, TokenError),
+)
 
 
 class StoreError(ValueError):
@@ -70,7 +80,7 @@ def open_group(url: str, what: str, mode: Literal["r", "r+"] = "r") -> zarr.Grou
         raise StoreNotFoundError(f"There is no {what} at {url}.")
     try:
         return zarr.open_group(url, mode=mode, zarr_format=3)
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, *UNREADABLE) as error:
         raise StoreError(f"{url} is not a zarr v3 group, so not a {what}.") from error
 
 
@@ -94,7 +104,7 @@ def reading(url: str, cure: str) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except ValueError as error:
+    except UNREADABLE as error:
         raise StoreError(f"{url} is damaged: {error} {cure}") from error
 
 
@@ -105,7 +115,7 @@ def as_written(url: str, cure: str) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise StoreError(f"{url} is not as it was written: {what}. {cure}") from error
 

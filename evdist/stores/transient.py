@@ -36,6 +36,7 @@ _NAMES = frozenset(
         "distributed.client.FuturesCancelledError",
         "distributed.comm.core.CommClosedError",
         "evdist.engine.deadline.WorkersLostError",
+        "httpx.TransportError",
     }
 )
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
@@ -58,8 +59,12 @@ def is_transient(error: BaseException) -> bool:
     response: Any = getattr(error, "response", None)
     if isinstance(response, dict):
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or status in (408, 429)
-    return False
+        return _asks_for_patience(status)
+    return _asks_for_patience(getattr(response, "status_code", 0))  # httpx, which Prefect uses
+
+
+def _asks_for_patience(status: Any) -> bool:
+    return isinstance(status, int) and (status >= 500 or status in (408, 429))
 
 
 def steady(call: Callable[[], T]) -> T:
@@ -71,6 +76,6 @@ def steady(call: Callable[[], T]) -> T:
         except Exception as error:
             if not is_transient(error) or time.monotonic() + pause > end:
                 raise
-            logger.warning("storage: %s: %s; tried again", type(error).__name__, error)
+            logger.warning("%s: %s; tried again", type(error).__name__, error)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)

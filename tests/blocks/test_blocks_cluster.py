@@ -25,7 +25,12 @@ from evdist.engine import plan as plan_module
 from evdist.engine.cluster import ClusterExecutor, _pieces_of_workers
 from evdist.engine.progress import Progress
 from evdist.engine.worker_state import STATES
-from evdist.engine.workers import run_on_workers, smallest_worker, wait_for_workers
+from evdist.engine.workers import (
+    run_on_workers,
+    scattered,
+    smallest_worker,
+    wait_for_workers,
+)
 from evdist.evclus.irqp import LocalExecutor
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.numba import NumbaRows
@@ -344,6 +349,12 @@ def test_run_on_workers_raises_what_a_task_raises(client, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
     with pytest.raises(FileNotFoundError, match="nowhere"):
         run_on_workers(client, _write, str(tmp_path / "nowhere"), items=[("a",)])
+
+
+def test_data_for_a_worker_that_has_just_left_are_sent_again(client):
+    there = list(wait_for_workers(client))
+    assert scattered(client, [1, 2], [*there, "tcp://127.0.0.1:1"]) is None
+    assert client.gather(scattered(client, [1, 2], there)) == [1, 2]
 
 
 def _write(folder: str, name: str) -> None:

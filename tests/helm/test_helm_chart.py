@@ -304,6 +304,24 @@ def test_contradictory_numbers_are_refused_in_a_sentence(tmp_path: Path) -> None
     assert "minimum must not exceed maximum, got 9 and 3" in said
 
 
+def test_jobs_use_the_storage_and_what_else_is_allowed() -> None:
+    run = chart_checks.flow_run(rendered("locked").objects)
+    assert run is not None
+    (container,) = run["spec"]["template"]["spec"]["containers"]
+    found = {one["name"]: one.get("value") for one in container["env"]}
+    assert found["EVDIST_ALLOWED"] == "s3://evdist/prod,/etc/evdist/test,s3://evdist/public"
+    assert "EVDIST_ALLOWED" not in json.dumps(rendered("minimal").objects)
+
+
+def test_a_proxy_reaches_prefect_and_nothing_else() -> None:
+    def reached(name: str) -> list[str]:
+        policies = [o for o in rendered(name).objects if o["kind"] == "NetworkPolicy"]
+        return [o["metadata"]["name"] for o in policies if "name: auth\n" in yaml.safe_dump(o)]
+
+    assert reached("placed") == ["prod-evdist-prefect-server"]
+    assert reached("minimal") == []
+
+
 def test_notes_warn_of_an_insecure_release(chart: Rendered) -> None:
     assert ("WARNING: insecure" in chart.notes) is chart.values["insecure"]
     assert "<no value>" not in chart.notes

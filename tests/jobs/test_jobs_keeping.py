@@ -17,8 +17,8 @@ from evdist import Client, JobConfig
 from evdist.service.cli.app import app
 from evdist.service.jobs import JobFolder, JobState
 from evdist.service.jobs.keeping import check_quota, collect, delete, folders, total
-from evdist.stores.encoding import StoreError
-from evdist.stores.paths import children, exists, join, replace_bytes, size
+from evdist.stores.encoding import StoreError, seal
+from evdist.stores.paths import children, exists, join, read_bytes, replace_bytes, size
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +141,48 @@ def test_the_command_line_lists_removes_and_collects(tmp_path):
     refused = CliRunner().invoke(app, ["jobs", "rm", "b", "--storage", str(tmp_path)])
     assert refused.exit_code == 3
     assert "There is no job" in refused.output
+
+
+def test_data_stay_while_a_job_cannot_be_read(storage):
+    client = Client(storage)
+    data = client.upload(blobs(20))
+    folder = ended(storage, "one", data.url)
+    whole = read_bytes(folder.path("manifest.json"))
+    replace_bytes(folder.path("manifest.json"), whole[:-20])
+    found = collect(storage, grace=-1.0)
+    assert found.unread == ["one"]
+    assert not found.uploads
+    assert exists(data.url)
+    replace_bytes(folder.path("manifest.json"), whole)
+    assert not collect(storage, grace=-1.0).unread
+    delete(folder)
+    assert len(collect(storage, grace=-1.0).uploads) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("created", []), ("id", 1.5), ("stages", "x"), ("config", None), ("state", "odd"),
+     ("error", {}), ("created", 1e300), ("stages", {"load": {"outputs": {}}}),
+     ("stages", {"load": {"fingerprint": "a", "outputs": {"files": "x"}, "seconds": 1,
+                          "finished": 1}})],
+)  # fmt: skip
+def test_a_manifest_whose_values_are_of_another_kind_is_refused(tmp_path, key, value):
+    folder = ended(str(tmp_path), "one")
+    found = json.loads(read_bytes(folder.path("manifest.json")))
+    found.pop("seal")
+    replace_bytes(folder.path("manifest.json"), json.dumps(seal({**found, key: value})).encode())
+    with pytest.raises(StoreError, match=r"manifest\.json is not as it was written"):
+        JobFolder.open(folder.url)
+    assert list(folders(str(tmp_path))) == []
+
+
+def test_names_that_no_terminal_can_show_are_written_out(tmp_path):
+    folder = ended(str(tmp_path), "one")
+    found = json.loads(read_bytes(folder.path("manifest.json")))
+    found.pop("seal")
+    spoilt = json.dumps(seal({**found, "id": "\ud800"})).encode()
+    replace_bytes(folder.path("manifest.json"), spoilt)
+    for words in (["jobs", "list"], ["status"]):
+        said = CliRunner().invoke(app, [*words, "--storage", str(tmp_path)])
+        assert said.exit_code == 0, said.output
+        assert "\\ud800" in said.output

@@ -169,7 +169,7 @@ class Prefect:
         """A worker of the process pool; its flow runs get `env`."""
         command = [
             str(BIN / "prefect"), "worker", "start", "--pool", "evdist-process",
-            "--type", "process", "--prefetch-seconds", "60",
+            "--type", "process", "--prefetch-seconds", "60", "--limit", "4",
         ]  # fmt: skip
         settings = {**self.env, **env, "PREFECT_WORKER_QUERY_SECONDS": "1"}
         log = self.folder / "prefect-worker.log"

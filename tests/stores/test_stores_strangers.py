@@ -16,8 +16,11 @@ import pandas as pd
 import pytest
 import zarr
 
-from evdist.data.dataset import Table, read_contents
+from evdist.data.dataset import Dataset, Table, read_contents, write_dataset
+from evdist.data.readers import row_reader
 from evdist.data.tables import column_names, read_table, table_pieces
+from evdist.service.jobs.pipeline import sentence
+from evdist.stores.encoding import StoreError
 
 
 class Harm:
@@ -105,6 +108,93 @@ def test_a_damaged_description_is_told(tmp_path, content):
     (tmp_path / "x.zarr/zarr.json").write_text(content)
     with pytest.raises(ValueError, match=r"x\.zarr"):
         read_table(tmp_path / "x.zarr")
+
+
+def test_a_store_that_is_read_in_parts_is_looked_at_too(tmp_path):
+    url = hostile(tmp_path, [{"id": "pickle", "protocol": 5}])
+    with pytest.raises(ValueError, match=r"must hold numbers|is not one of those for plain"):
+        row_reader(url)
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_chunk_that_cannot_be_decoded_is_told(tmp_path, version):
+    array = zarr.create_array(
+        str(tmp_path / "x.zarr"), shape=(4, 2), chunks=(4, 2), dtype="f8", zarr_format=version
+    )
+    array[:] = 1.0
+    chunk = tmp_path / ("x.zarr/0.0" if version == 2 else "x.zarr/c/0/0")
+    chunk.write_bytes(b"not compressed")
+    with pytest.raises(ValueError, match=r"Cannot read .*x\.zarr: .*Is it whole"):
+        read_table(tmp_path / "x.zarr")
+
+
+def test_a_type_that_is_no_word_is_told(tmp_path):
+    zarr.create_array(str(tmp_path / "x.zarr"), shape=(4, 2), dtype="f8")
+    path = tmp_path / "x.zarr/zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "data_type": {"name": "f8"}}))
+    with pytest.raises(ValueError, match="must hold numbers, got values of type"):
+        read_table(tmp_path / "x.zarr")
+
+
+def test_what_a_file_says_is_repeated_so_that_it_can_be_shown(tmp_path):
+    zarr.create_array(str(tmp_path / "x.zarr"), shape=(4, 2), dtype="f8")
+    path = tmp_path / "x.zarr/zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "node_type": "\ud800"}))
+    with pytest.raises(ValueError, match=r"x\.zarr: its description is damaged") as told:
+        read_table(tmp_path / "x.zarr")
+    assert "\\ud800" in sentence(told.value)
+    sentence(told.value).encode()
+
+
+def test_a_header_that_breaks_the_parser_is_told(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    whole = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(whole.replace(b"}", b"("))
+    for read in (read_table, lambda path: list(table_pieces(path)), row_reader):
+        with pytest.raises(ValueError, match=r"Cannot read .*x\.npy"):
+            read(str(tmp_path / "x.npy"))
+
+
+def test_the_index_of_a_parquet_file_is_no_attribute(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=["p", "q"])
+    frame.to_parquet(tmp_path / "x.parquet")
+    assert column_names(tmp_path / "x.parquet") == ["a", "b"]
+    np.testing.assert_array_equal(rows(tmp_path / "x.parquet"), frame)
+    np.testing.assert_array_equal(read_table(tmp_path / "x.parquet"), frame)
+    np.testing.assert_array_equal(row_reader(tmp_path / "x.parquet").read(0, 2), frame)
+    frame.rename_axis("name").to_parquet(tmp_path / "y.parquet")  # a column, as in a CSV file
+    found = next(Table(tmp_path / "y.parquet", id="name").pieces())
+    assert list(found.id) == ["p", "q"]
+
+
+def test_classes_may_be_anything_and_numbers_must_be_computable(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "z": [[1], [2, 3]]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    assert read_contents(Table(tmp_path / "x.parquet", label="z")).classes == ["[1]", "[2 3]"]
+    (tmp_path / "x.csv").write_text(f"a,b\n1,2\n3,{'9' * 400}\n")
+    with pytest.raises(ValueError, match=r"Column 'b' of .* holds a number too large|not numeric"):
+        rows(tmp_path / "x.csv")
+
+
+def test_a_column_may_be_an_attribute_and_the_weight(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    for name, write in (("x.csv", frame.to_csv), ("x.parquet", frame.to_parquet)):
+        write(tmp_path / name, index=False)
+        table = Table(tmp_path / name, columns=("a", "b"), weight="a", label="b")
+        found = next(table.pieces())
+        np.testing.assert_array_equal(found.X, frame)
+        np.testing.assert_array_equal(found.weight, [1, 2])
+
+
+@pytest.mark.parametrize("name", ["X", "weight"])
+def test_a_damaged_array_of_a_data_set_is_told(tmp_path, name):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "w": [1.0, 2.0]})
+    table = Table(frame, weight="w")
+    write_dataset(table, tmp_path / "d.zarr", read_contents(table))
+    (tmp_path / f"d.zarr/{name}/zarr.json").write_bytes(b"\xff{")
+    with pytest.raises(StoreError, match=r"d\.zarr is damaged"):
+        Dataset.open(tmp_path / "d.zarr")
 
 
 # ---------------------------------------------------------------------- CSV as others write it

@@ -80,6 +80,8 @@ def gc(
             say(f"job {name}")
         for name in found.uploads:
             say(f"data {name}")
+        if found.unread:
+            say(f"no data are removed while these cannot be read: {', '.join(found.unread)}")
         would = "would be free" if dry_run else "are free"
         say(f"{len(found.jobs)} jobs, {len(found.uploads)} uploads: {_words(found.bytes)} {would}")
 

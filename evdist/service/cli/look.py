@@ -63,11 +63,10 @@ def _inspected(url: str) -> dict[str, Any]:
     if paths.exists(paths.join(url, "manifest.json")):
         return _job(jobs.JobFolder.open(url))
     if paths.exists(paths.join(url, "model.json")):
-        model = json_format.loads(paths.read_bytes(paths.join(url, "model.json")) or b"{}")
-        return {
-            "what": f"model of {model.get('estimator')}",
-            **_masses(paths.join(url, "masses.zarr")),
-        }
+        content = paths.read_bytes(paths.join(url, "model.json")) or b"{}"
+        with encoding.as_written(paths.join(url, "model.json"), "Save the model again."):
+            what = f"model of {json_format.loads(content).get('estimator')}"
+        return {"what": what, **_masses(paths.join(url, "masses.zarr"))}
     for reader in (_masses, _data, _pairs):
         try:
             return reader(url)

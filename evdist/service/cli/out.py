@@ -68,18 +68,23 @@ def _fail(said: str, code: Exit, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps({"error": said, "exit_code": int(code)}) + "\n")
     else:
-        _err.print(f"evdist: {said}", markup=False)
+        _err.print(_shown(f"evdist: {said}"), markup=False)
     raise typer.Exit(int(code))
+
+
+def _shown(text: str) -> str:
+    """The text without what no terminal can show, such as half of a pair of surrogates."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def say(text: str = "") -> None:
     """A line for people, on the standard output."""
-    _out.print(text, markup=False)
+    _out.print(_shown(text), markup=False)
 
 
 def note(text: str) -> None:
     """A line beside the answer, on the error output."""
-    _err.print(text, markup=False)
+    _err.print(_shown(text), markup=False)
 
 
 def show(values: Any) -> None:
@@ -93,7 +98,7 @@ def table(columns: list[str], rows: list[list[Any]]) -> None:
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*[str(value) for value in row])
+        drawn.add_row(*[_shown(str(value)) for value in row])
     _out.print(drawn)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags, LogFilter
@@ -18,8 +18,11 @@ from prefect.states import Cancelling, Crashed
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobError, JobFolder, JobState
 from evdist.stores.lease import Pulse, pulse
+from evdist.stores.transient import is_transient, steady
 
 __all__ = ["Deployment"]
+
+T = TypeVar("T")
 
 #: States of a flow run that is not over, in words of ours.
 _STATES = {
@@ -57,6 +60,8 @@ class Deployment:
         self.api_url = api_url
         self.name = name
         self._auth = auth if auth is not None else os.environ.get("PREFECT_API_AUTH_STRING")
+        #: Whether a server has ever been there: an address that never was is told at once.
+        self._answered = False
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
@@ -66,32 +71,31 @@ class Deployment:
     def start(self, folder: JobFolder, config: JobConfig) -> None:
         """Queue a flow run; the same job is not queued twice while one is under way."""
         config = config.model_copy(update={"folder": folder.url})
-        with self._client() as client:
-            try:
-                deployment = client.read_deployment_by_name(self.name)
-            except ObjectNotFound as error:
-                raise JobError(
-                    f"There is no deployment {self.name!r} at {self.api_url}. Deploy the flows "
-                    "(see flows/README.md), or name another deployment."
-                ) from error
-            runs = self._runs(client, folder)
-            if runs and runs[0].state is not None and not runs[0].state.is_final():
-                if not _is_lost(runs[0], folder):
-                    return  # under way, or about to be
-                client.set_flow_run_state(runs[0].id, Crashed(), force=True)
-            # Two clients that submit the same at once get one flow run; runs that were deleted on
-            # the server do not count.
-            after = str(runs[0].id) if runs else f"{folder.created:.6f}"
-            try:
-                client.create_flow_run_from_deployment(
-                    deployment.id,
-                    name=f"{folder.id}-{len(runs) + 1}",
-                    parameters=_parameters(config),
-                    idempotency_key=f"{folder.id}-{after}",
-                    tags=[_tag(folder), *config.tags],
-                )
-            except PrefectHTTPStatusError as error:
-                raise JobError(f"Prefect refused the job: {_said(error)}") from error
+        self._asked(lambda client: self._start(client, folder, config))
+
+    def _start(self, client: SyncPrefectClient, folder: JobFolder, config: JobConfig) -> None:
+        try:
+            deployment = client.read_deployment_by_name(self.name)
+        except ObjectNotFound as error:
+            raise JobError(
+                f"There is no deployment {self.name!r} at {self.api_url}. Deploy the flows "
+                "(see flows/README.md), or name another deployment."
+            ) from error
+        runs = self._runs(client, folder)
+        if runs and runs[0].state is not None and not runs[0].state.is_final():
+            if not _is_lost(runs[0], folder):
+                return  # under way, or about to be
+            client.set_flow_run_state(runs[0].id, Crashed(), force=True)
+        # Two clients that submit the same at once get one flow run; runs that were deleted on
+        # the server do not count.
+        after = str(runs[0].id) if runs else f"{folder.created:.6f}"
+        client.create_flow_run_from_deployment(
+            deployment.id,
+            name=f"{folder.id}-{len(runs) + 1}",
+            parameters=_parameters(config),
+            idempotency_key=f"{folder.id}-{after}",
+            tags=[_tag(folder), *config.tags],
+        )
 
     def state(self, folder: JobFolder) -> JobState:
         """As the folder says when it is finished or has fresh news; else as the last flow run."""
@@ -100,8 +104,7 @@ class Deployment:
         seen = _pulse(folder)
         if folder.state is JobState.RUNNING and seen.moved and seen.silence < FRESH_SECONDS:
             return JobState.RUNNING
-        with self._client() as client:
-            runs = self._runs(client, folder)
+        runs = self._asked(lambda client: self._runs(client, folder))
         if not runs or runs[0].state is None:
             return folder.state
         state = runs[0].state
@@ -117,34 +120,62 @@ class Deployment:
 
     def logs(self, folder: JobFolder) -> str:
         """What the flow runs have logged, oldest first."""
-        lines = []
-        with self._client() as client:
-            for one in reversed(self._runs(client, folder)):
-                offset = 0
-                while True:
-                    found = client.read_logs(
-                        LogFilter(flow_run_id=ByFlowRun(any_=[one.id])),
-                        limit=_LOG_LINES,
-                        offset=offset,
-                        sort=LogSort.TIMESTAMP_ASC,
-                    )
-                    lines += [f"{log.timestamp:%Y-%m-%d %H:%M:%S} {log.message}" for log in found]
-                    offset += len(found)
-                    if len(found) < _LOG_LINES:
-                        break
+        lines = self._asked(lambda client: self._lines(client, folder))
         return "\n".join([*lines, ""]) if lines else folder.log()
+
+    def _lines(self, client: SyncPrefectClient, folder: JobFolder) -> list[str]:
+        lines = []
+        for one in reversed(self._runs(client, folder)):
+            offset = 0
+            while True:
+                found = client.read_logs(
+                    LogFilter(flow_run_id=ByFlowRun(any_=[one.id])),
+                    limit=_LOG_LINES,
+                    offset=offset,
+                    sort=LogSort.TIMESTAMP_ASC,
+                )
+                lines += [f"{log.timestamp:%Y-%m-%d %H:%M:%S} {log.message}" for log in found]
+                offset += len(found)
+                if len(found) < _LOG_LINES:
+                    break
+        return lines
 
     def cancel(self, folder: JobFolder) -> None:
         """Ask the run itself, which stops at once, and Prefect, which ends its process."""
         folder.ask_to_cancel()
-        with self._client() as client:
-            for one in self._runs(client, folder):
-                if one.state is not None and not one.state.is_final():
-                    client.set_flow_run_state(one.id, Cancelling())
+        self._asked(lambda client: self._cancel(client, folder))
+
+    def _cancel(self, client: SyncPrefectClient, folder: JobFolder) -> None:
+        for one in self._runs(client, folder):
+            if one.state is not None and not one.state.is_final():
+                client.set_flow_run_state(one.id, Cancelling())
 
     # ------------------------------------------------------------------ the server
-    def _client(self) -> Any:
-        return _Connected(self.api_url, self._auth)
+    def _asked(self, call: Callable[[SyncPrefectClient], T]) -> T:
+        """What the server says; an outage or an overload of one that has answered is waited out.
+
+        Every call may be made twice: a flow run has a key that no second one gets.
+        """
+
+        def once() -> T:
+            try:
+                with _Connected(self.api_url, self._auth) as client:
+                    self._answered = True
+                    return call(client)
+            except JobError as error:
+                why = error.__cause__
+                if self._answered and isinstance(why, Exception) and is_transient(why):
+                    raise why from None
+                raise
+
+        try:
+            return steady(once)
+        except PrefectHTTPStatusError as error:
+            raise JobError(f"Prefect refused the job: {_said(error)}") from error
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            raise JobError(f"No Prefect server answers at {self.api_url}: {error}") from error
 
     def _runs(self, client: SyncPrefectClient, folder: JobFolder) -> list[Any]:
         """Flow runs of a job, the latest first."""

@@ -23,6 +23,8 @@ __all__ = ["Backend", "Job"]
 
 #: Seconds between looks at a job that is being waited for.
 _LOOK = 0.2
+#: The same of one that is queued, after a while.
+_LONGEST_LOOK = 3.0
 _OVER = (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.STOPPED)
 
 
@@ -99,7 +101,7 @@ class Job:
         """
         late = math.inf if timeout is None else time.monotonic() + timeout
         show: Any = (ProgressBar() if bar else None) if isinstance(bar, bool) else bar
-        seen = None
+        seen, pause = None, _LOOK
         try:
             while (state := self.status) not in _OVER or (
                 state is JobState.STOPPED and restarts > 0
@@ -113,7 +115,9 @@ class Job:
                     show(news)
                 if time.monotonic() > late:
                     raise TimeoutError(f"Job {self.id} is {state} after {timeout:g} s.")
-                time.sleep(_LOOK)
+                # One of many that are queued must not keep the server from those that run.
+                pause = min(1.5 * pause, _LONGEST_LOOK) if state is JobState.QUEUED else _LOOK
+                time.sleep(pause)
             last = self.progress
             if show is not None and last is not None and last != seen:
                 show(last)

@@ -22,6 +22,7 @@ from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition, Summary
 from evdist.registry import ALGORITHMS, Algorithm, load
 from evdist.service.config import JobConfig
+from evdist.service.jobs.allowed import check_address
 from evdist.service.jobs.folder import JobFolder, Stage
 from evdist.service.jobs.models import model_level
 from evdist.service.jobs.watch import Watch, logger
@@ -58,7 +59,9 @@ class Job:
 
     @cached_property
     def data(self) -> Dataset:
-        return Dataset.open(self.folder.stages["load"].outputs["data"])
+        url = self.folder.stages["load"].outputs["data"]
+        check_address(url, "the manifest")  # which lies where the job's owner can write
+        return Dataset.open(url)
 
     @property
     def scale(self) -> Scale | None:

@@ -33,6 +33,7 @@ from evdist.service.config import JobConfig
 from evdist.stores.encoding import (
     StoreError,
     StoreNotFoundError,
+    as_written,
     check_encoding,
     check_seal,
     differences,
@@ -60,6 +61,13 @@ _CURE = "Run the job in a new folder."
 _FIRST_STAGES = frozenset({"load", "validate"})
 #: Bytes kept back on disk, so that a job that fills it can still say so.
 _RESERVE = 1 << 18
+#: Outputs of stages that this package reads again.
+_OUTPUTS: dict[str, tuple[type, ...]] = {
+    "files": (list,), "warnings": (list,), "data": (str,), "content": (str,), "fitted": (dict,),
+    "n": (int,), "d": (int,),
+}  # fmt: skip
+#: Numbers of a manifest are times, sizes and counts: none is larger.
+_MOST = 2**53
 #: A lock that stays taken for so many seconds is held by a run.
 _LOCK_SECONDS = 0.5
 
@@ -93,6 +101,32 @@ class _Manifest:
     stages: dict[str, Stage] = field(default_factory=dict)
     state: JobState = JobState.QUEUED
     error: str | None = None
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> _Manifest:
+        """As it is written; a TypeError where a value is not of its kind."""
+        stages = {name: Stage(**stage) for name, stage in _is(found["stages"], dict).items()}
+        for stage in stages.values():
+            _is(stage.fingerprint, str)
+            _is(stage.seconds, float, int)
+            _is(stage.finished, float, int)
+            for name, value in _is(stage.outputs, dict).items():
+                _is(value, *_OUTPUTS.get(name, (object,)))
+        return cls(
+            _is(found["id"], str),
+            _is(found["config"], dict),
+            _is(found["created"], float, int),
+            stages,
+            JobState(_is(found["state"], str)),
+            _is(found["error"], str, type(None)),
+        )
+
+
+def _is(value: Any, *kinds: type) -> Any:
+    huge = isinstance(value, float | int) and not -_MOST <= value <= _MOST
+    if huge or not isinstance(value, kinds):
+        raise TypeError(f"{value!r:.60} stands where {kinds[0].__name__} must")
+    return value
 
 
 class JobFolder:
@@ -156,12 +190,8 @@ class JobFolder:
             found = {}
         check_encoding(path, found, KIND, VERSION)
         check_seal(path, found, _SEALED, _CURE)
-        stages = {name: Stage(**stage) for name, stage in found["stages"].items()}
-        manifest = _Manifest(
-            found["id"], found["config"], found["created"], stages,
-            JobState(found["state"]), found["error"],
-        )  # fmt: skip
-        return cls(url, manifest)
+        with as_written(path, _CURE):
+            return cls(url, _Manifest.of(found))
 
     # ------------------------------------------------------------------ what is known
     @property

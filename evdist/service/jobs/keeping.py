@@ -49,7 +49,7 @@ def folders(storage: str) -> Iterator[JobFolder]:
     for name in children(join(storage, "jobs")):
         try:
             yield JobFolder.open(join(storage, f"jobs/{name}"))
-        except (StoreError, NotADirectoryError):
+        except (StoreError, NotADirectoryError, IsADirectoryError):
             continue
 
 
@@ -92,11 +92,21 @@ def used_by(storage: str, folder: JobFolder) -> list[JobFolder]:
         for one in folders(storage)
         if one.url != folder.url
         and one.state is not JobState.DONE
-        and folder.url in map(address, _needs(one.config))
+        and folder.url in map(address, _needs(_config(one)))
     ]
 
 
-def _needs(config: JobConfig) -> list[str]:
+def _config(folder: JobFolder) -> JobConfig | None:
+    """What the job was asked for; None where this evdist does not understand it."""
+    try:
+        return folder.config
+    except ConfigError:
+        return None
+
+
+def _needs(config: JobConfig | None) -> list[str]:
+    if config is None:
+        return []
     named = [config.model, config.start, *(config.inputs or [])]
     return [url for url in named if url]
 
@@ -108,6 +118,8 @@ class Collected:
     jobs: list[str] = field(default_factory=list)
     uploads: list[str] = field(default_factory=list)
     bytes: int = 0
+    #: Jobs whose manifest cannot be read: while there is one, no data go, as it may need them.
+    unread: list[str] = field(default_factory=list)
 
 
 def collect(
@@ -123,7 +135,9 @@ def collect(
     """
     storage, found = address(storage), Collected()
     kept: set[str] = set()
-    for folder in list(folders(storage)):
+    there = [folder for folder in folders(storage) if _config(folder) is not None]
+    found.unread = _unread(storage, there)
+    for folder in there:
         old = days is not None and _ended(folder) and _age(folder) > days * 24 * 3600.0
         if old and not folder.is_alive() and not used_by(storage, folder):
             found.jobs.append(folder.id)
@@ -133,7 +147,7 @@ def collect(
     for url in _remains(storage, grace):
         found.jobs.append(url.rpartition("/")[2])
         found.bytes += _gone(url, dry_run)
-    for name in children(join(storage, "data")):
+    for name in children(join(storage, "data")) if not found.unread else []:
         url = join(storage, f"data/{name}")
         if not name.endswith(".zarr") or url in kept or _is_written(url):
             continue
@@ -180,6 +194,16 @@ def _remains(storage: str, grace: float) -> Iterator[str]:
             continue
         if time.time() - modified(url) > grace:
             yield url
+
+
+def _unread(storage: str, there: list[JobFolder]) -> list[str]:
+    """Names of jobs whose manifest is damaged, or of another version."""
+    known = {folder.url for folder in there}
+    urls = {name: join(storage, f"jobs/{name}") for name in children(join(storage, "jobs"))}
+    return [
+        name for name, url in urls.items()
+        if url not in known and exists(join(url, "manifest.json"))
+    ]  # fmt: skip
 
 
 def _is_written(url: str) -> bool:

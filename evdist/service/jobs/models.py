@@ -13,7 +13,7 @@ from evdist.data.scale import Scale
 from evdist.partition import CredalPartition
 from evdist.registry import ALGORITHMS, load
 from evdist.service.jobs.folder import JobFolder
-from evdist.stores.encoding import StoreError, StoreNotFoundError, reading
+from evdist.stores.encoding import StoreError, StoreNotFoundError, as_written, reading
 from evdist.stores.paths import address, exists, join, read_bytes
 
 
@@ -80,12 +80,14 @@ def load_model(url: str) -> tuple[Any, Scale | None]:
         model = json.loads(content)
     name = model.get("estimator") if isinstance(model, dict) else None
     known = {entry.estimator: entry for entry in ALGORITHMS.values()}
-    if name not in known:
-        raise StoreError(f"{url} holds a model of {name!r}, which no job here can run.")
+    if not isinstance(name, str) or name not in known:
+        raise StoreError(f"{url} holds a model of {name!r:.60}, which no job here can run.")
     scale = None
     if exists(join(url, "manifest.json")):
         stages = JobFolder.open(url).stages
-        scale = Scale.of_json(stages["validate"].outputs["scale"]) if "validate" in stages else None
+        with as_written(join(url, "manifest.json"), "Name the folder of another job."):
+            told = stages["validate"].outputs["scale"] if "validate" in stages else None
+            scale = Scale.of_json(told)
     return known[name].cls.load(url), scale
 
 
@@ -94,6 +96,10 @@ def model_level(url: str) -> float:
 
     That of its job, or, of a model saved by hand, what its partition gives.
     """
-    content = read_bytes(join(address(url), "metrics.json"))
-    known = json.loads(content).get("level") if content is not None else None
-    return float(load_model(url)[0].credal_partition_.level() if known is None else known)
+    path = join(address(url), "metrics.json")
+    content = read_bytes(path)
+    with as_written(path, "Run that job again: it is made anew."):
+        known = json.loads(content).get("level") if content is not None else None
+        if known is not None:
+            return float(known)
+    return float(load_model(url)[0].credal_partition_.level())

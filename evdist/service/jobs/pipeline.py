@@ -24,6 +24,7 @@ from evdist.partition import CredalPartition
 from evdist.partition.explain import Explanation
 from evdist.registry import load
 from evdist.service.config import Cluster, JobConfig, read_config
+from evdist.service.jobs.allowed import check_allowed
 from evdist.service.jobs.context import Job, StageWork, enter_all
 from evdist.service.jobs.folder import JobFolder, JobState
 from evdist.service.jobs.models import load_model, place
@@ -150,6 +151,7 @@ def run(
         The job was asked to stop. The same call goes on.
     """
     wanted = _config(config)
+    check_allowed(wanted)
     with _told_in_sentences():
         folder = JobFolder.create(wanted)
     stages = TASKS[wanted.task]
@@ -381,4 +383,5 @@ def sentence(error: BaseException) -> str:
         return f"No right to write or read {error.filename or error}. Choose another folder."
     if isinstance(error, MemoryError):
         return f"There is not enough memory: {error or 'an array could not be made'}."
-    return str(error) or type(error).__name__
+    said = str(error) or type(error).__name__
+    return said.encode("utf-8", "backslashreplace").decode()  # a file may hold what cannot be shown

@@ -8,6 +8,7 @@ completions: 1
 restartPolicy: Never
 nodeSelector: "{{ "{{ node_selector }}" }}"
 tolerations: "{{ "{{ tolerations }}" }}"
+{{- include "evdist.preference" .Values.prefect.runs }}
 containers:
   - name: prefect-job
     image: "{{ "{{ image }}" }}"

@@ -38,7 +38,7 @@ securityContext:
   {{- include "evdist.containerSecurity" . | nindent 2 }}
 {{- end -}}
 
-{{/* (dict "nodeSelector" ... "tolerations" ...) */}}
+{{/* (dict "nodeSelector" ... "tolerations" ... "affinity" ... "priorityClassName" ...) */}}
 {{- define "evdist.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -47,6 +47,17 @@ nodeSelector:
 {{- with .tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- include "evdist.preference" . }}
+{{- end -}}
+
+{{- define "evdist.preference" -}}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
@@ -65,8 +76,16 @@ topologySpreadConstraints:
 
 {{/* Environment of pods that read and write data and jobs. */}}
 {{- define "evdist.storageEnv" -}}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 - name: EVDIST_STORAGE
   value: {{ include "evdist.storageUrl" . | quote }}
+{{- with .Values.storage.allowed }}
+# With the storage itself, and the data of `helm test`.
+- name: EVDIST_ALLOWED
+  value: {{ join "," (concat (list (include "evdist.storageUrl" $) "/etc/evdist/test") .) | quote }}
+{{- end }}
 {{- if eq .Values.storage.kind "s3" }}
 {{- with .Values.storage.endpoint }}
 - name: AWS_ENDPOINT_URL

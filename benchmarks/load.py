@@ -1,0 +1,205 @@
+"""Many jobs at once: are all done, does any wait longer than its share, do the servers keep level?
+
+    python benchmarks/load.py [--jobs 50] [--clients 5] [--objects 10000] [--workers 2]
+
+Starts a Prefect server and worker, a Dask scheduler and workers on loopback. Clients, each a
+process, queue their jobs at once and wait for them. Then, for every job, when it ended is set
+against when it would have ended had all been served in the order of the queue, at the rate that
+was measured: the k-th of N is due at first + k / N * (last - first), with the ends of the first
+and of the last job. The memory of the servers is sampled all the while.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+from bounds import Bounds
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from service.servers import dask_cluster, end, prefect_server  # noqa: E402
+
+from evdist.service.jobs import JobFolder, JobState  # noqa: E402
+
+CLIENT = """
+import json, sys
+import numpy as np
+from evdist import Client
+storage, api, first, last, objects, given = sys.argv[1:]
+client = Client(storage, api)
+jobs = []
+for seed in range(int(first), int(last)):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(int(objects), 3)) + 4.0 * rng.integers(0, 3, (int(objects), 1))
+    jobs.append(client.submit(X, random_state=seed, **json.loads(given)))
+    print(jobs[-1].url, flush=True)
+for job in jobs:
+    job.wait(bar=False)
+"""
+#: A fit of about two seconds: what is measured is the service.
+FIT = {"n_clusters": 3, "n_dissimilarities": 10, "d0": "q0.5", "max_iter": 10}
+#: Seconds between two looks at the memory.
+_LOOK = 2.0
+
+
+class Memory(threading.Thread):
+    """Megabytes of processes with their children, by name, sampled until `stop`."""
+
+    def __init__(self, watched: dict[str, list[int]]):
+        super().__init__(daemon=True)
+        self._watched, self._over = watched, threading.Event()
+        self.seen: dict[str, list[tuple[float, float]]] = {name: [] for name in watched}
+
+    def run(self) -> None:
+        while not self._over.wait(_LOOK):
+            for name, pids in self._watched.items():
+                self.seen[name].append((time.time(), sum(map(_megabytes, pids))))
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+    def between(self, name: str, lo: float, hi: float) -> float:
+        """The largest of a stretch of time."""
+        return max(size for when, size in self.seen[name] if lo <= when <= hi)
+
+
+def _megabytes(pid: int) -> float:
+    total = 0
+    with suppress(psutil.Error):
+        root = psutil.Process(pid)
+        for one in (root, *root.children(recursive=True)):
+            with suppress(psutil.Error):
+                total += one.memory_info().rss
+    return total / 1e6
+
+
+def _named(*words: str) -> list[int]:
+    """Children of this process that were started with these words."""
+    return [
+        one.pid for one in psutil.Process().children()
+        if all(word in " ".join(one.cmdline()) for word in words)
+    ]  # fmt: skip
+
+
+def clients(folder: Path, api: str, given: argparse.Namespace) -> list[list[str]]:
+    """Addresses of the jobs of each client, when all clients have ended."""
+    share, children = given.jobs // given.clients, []
+    try:
+        for number in range(given.clients):
+            out = (folder / f"client-{number}.out").open("wb")
+            log = (folder / f"client-{number}.log").open("wb")
+            bounds = [str(number * share), str((number + 1) * share), str(given.objects)]
+            children.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", CLIENT, str(folder / "storage"), api, *bounds,
+                     json.dumps(FIT)],
+                    cwd=ROOT, stdout=out, stderr=log, start_new_session=True,
+                    env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+                )
+            )  # fmt: skip
+            out.close(), log.close()
+        late = time.monotonic() + 60 * given.minutes
+        for number, child in enumerate(children):
+            try:
+                child.wait(max(late - time.monotonic(), 1))
+            except subprocess.TimeoutExpired:
+                print(f"client {number} was not done in {given.minutes} minutes")
+                continue
+            if child.returncode:
+                print((folder / f"client-{number}.log").read_text()[-600:])
+    finally:
+        for child in children:
+            end(child)
+    return [(folder / f"client-{n}.out").read_text().split() for n in range(given.clients)]
+
+
+def times(url: str) -> tuple[float, float, float]:
+    """When a job was submitted, when it began and when it ended; infinite if it did not."""
+    job = JobFolder.open(url)
+    if job.state is not JobState.DONE:
+        print(f"{url} is {job.state}: {job.error}")
+        return job.created, np.inf, np.inf
+    stages = sorted(job.stages.values(), key=lambda stage: stage.finished)
+    return job.created, stages[0].finished - stages[0].seconds, stages[-1].finished
+
+
+def judge(bounds: Bounds, found: list[list[str]], given: argparse.Namespace) -> tuple[float, float]:
+    """The table; when half of the jobs, and when all of them, were done."""
+    table = [(*times(url), number) for number, urls in enumerate(found) for url in urls]
+    table.sort()
+    queued, began, ended, who = (np.array(column) for column in zip(*table, strict=True))
+    done = np.isfinite(ended)
+    bounds.head(f"{given.jobs} jobs of {given.objects} objects, {given.clients} clients")
+    bounds.at_most("jobs that are not done", given.jobs - int(done.sum()), 0)
+    ended, began, queued, who = ended[done], began[done], queued[done], who[done]
+    first, last, start = ended.min(), ended.max(), queued.min()
+    due = first + np.arange(len(ended)) / max(len(ended) - 1, 1) * (last - first)
+    bounds.note("limit of the worker", 4, digits=0)
+    bounds.note("all queued after, s", queued.max() - start)
+    bounds.note("all done after, s", last - start)
+    bounds.note("seconds of one job, median", float(np.median(ended - began)))
+    bounds.note(
+        "most at the same time", max(int(((began <= t) & (ended > t)).sum()) for t in began)
+    )
+    bounds.at_most(
+        "time to the end / time it was due, worst", ((ended - start) / (due - start)).max(), 2
+    )
+    half = np.sort(ended)[(len(ended) - 1) // 2]
+    by_client = [int((ended[who == n] <= half).sum()) for n in range(given.clients)]
+    fair = sum(by_client) / given.clients
+    bounds.at_least("least done of a client at half time / its share", min(by_client) / fair, 0.5)
+    print(f"  done at half time by client: {by_client}; position in the queue -> in the ends: "
+          f"{np.argsort(np.argsort(ended)).tolist()}")  # fmt: skip
+    return float(half), float(last)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=50)
+    parser.add_argument("--clients", type=int, default=5)
+    parser.add_argument("--objects", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=15.0, help="given up after")
+    given = parser.parse_args()
+    bounds = Bounds(width=52)
+    with tempfile.TemporaryDirectory(prefix="load-") as name, ExitStack() as stack:
+        folder = Path(name)
+        dask = stack.enter_context(dask_cluster(folder, given.workers))
+        prefect = stack.enter_context(prefect_server(folder / "prefect"))
+        stack.enter_context(
+            prefect.worker({"EVDIST_SCHEDULER": dask.address, "OMP_NUM_THREADS": "1"})
+        )
+        memory = Memory({
+            "Prefect server": _named("prefect", "server", "start"),
+            "Dask scheduler": _named("dask", "scheduler"),
+            "Dask workers": [worker.pid for worker in dask.workers],
+        })  # fmt: skip
+        memory.start()
+        found = clients(folder, prefect.api_url, given)
+        memory.stop()
+        half, last = judge(bounds, found, given)
+        for server in memory.seen:
+            then, now = memory.between(server, 0, half), memory.between(server, half, last)
+            bounds.note(f"{server}, MB, up to half time", then)
+            bounds.note(f"{server}, MB, after it", now)
+            bounds.at_most(f"{server}, after / before", now / then, 1.1)
+        print(json.dumps({name: [round(size) for _, size in seen[::15]]
+                          for name, seen in memory.seen.items()}))  # fmt: skip
+    return bounds.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
