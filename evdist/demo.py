@@ -20,8 +20,6 @@ from evdist import plot
 from evdist.evclus.estimator import EVCLUS
 from evdist.report import write_report
 
-__all__ = ["main"]
-
 GROWERS = ("grower 1", "grower 2", "grower 3")
 NOTE = (
     "EVCLUS gives each wine masses such that the conflict between the masses of two wines matches "

@@ -14,9 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ALGORITHMS", "PUBLIC", "Algorithm", "api_page", "installed", "load", "write_stub"]
-
-
 #: Package that an extra brings -> the extra.
 EXTRAS = {
     "torch": "nn",

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FocalSets", "mutual_neighbour_pairs"]
-
 #: 2**16 focal sets make a mass function of half a megabyte per object: a mistake.
 MAX_FULL_CLUSTERS = 16
 

@@ -32,8 +32,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["MOST_LEVELS", "Column", "Encoding", "fit_encoding"]
-
 #: Levels of a category at most; a column with more names objects, or holds sentences.
 MOST_LEVELS = 100
 #: Rows that medians, quartiles and shares are taken from, at most about.

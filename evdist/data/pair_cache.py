@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PairCache"]
-
 #: Pairs kept at most: 1.2 GB. Beyond it the function is called again.
 MOST_PAIRS = 100_000_000
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["SPARSE_METRICS", "SparseSource"]
-
 #: Metrics that follow from inner products: all that is cheap of sparse rows.
 SPARSE_METRICS = ("euclidean", "sqeuclidean", "cosine")
 #: Pairs of rows multiplied at a time.

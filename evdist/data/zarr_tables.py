@@ -16,8 +16,6 @@ import zarr
 from evdist.stores.encoding import UNREADABLE, StoreError
 from evdist.stores.paths import exists, join, read_bytes, size
 
-__all__ = ["open_array"]
-
 #: Codecs that compute on bytes and numbers, and do nothing else.
 _CODECS = frozenset(
     {

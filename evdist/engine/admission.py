@@ -21,7 +21,6 @@ from evdist.engine.progress import Progress, Report
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["USABLE", "admitted", "book_of"]
 
 logger = logging.getLogger("evdist.job")
 

@@ -37,7 +37,6 @@ from evdist.engine.workers import library, scattered, until_done, wait_for_worke
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["PATIENCE", "ClusterExecutor", "PinnedTasks"]
 
 T = TypeVar("T")
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["connected", "local_workers"]
-
 #: Seconds until a scheduler must have answered.
 _TIMEOUT = 20.0
 

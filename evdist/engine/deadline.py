@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["LOOK", "Deadline", "WorkerStalledError", "WorkersLostError", "able", "finished"]
-__all__ += ["library", "present"]
 
 T = TypeVar("T")
 

@@ -17,7 +17,6 @@ from evdist.engine.deadline import able
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["PLACE", "grow"]
 
 logger = logging.getLogger("evdist.job")
 

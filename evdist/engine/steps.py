@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["STEPS", "tell_step"]
-
 #: Topic of these events on the scheduler.
 STEPS = "evdist-steps"
 

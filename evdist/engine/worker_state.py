@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from evdist.engine.plan import Plan
 from evdist.engine.steps import tell_step
 
-__all__ = ["MovedRows", "OutOfStepError", "RowState", "Share", "SharedProblem", "SkipBelow"]
-
 
 class MovedRows(NamedTuple):
     """What one worker did in a step: the rows that moved, and their masses."""

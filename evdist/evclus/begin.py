@@ -40,8 +40,6 @@ from evdist.evclus.start import (
 )
 from evdist.kernels.sparse_rows import labelled
 
-__all__ = ["Beginning", "begin", "begins_with_groups", "has_sparse_rows", "layout_of"]
-
 
 @dataclass(frozen=True)
 class Beginning:

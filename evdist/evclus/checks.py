@@ -23,8 +23,6 @@ from evdist.evclus.solver import Settings, first_focal_sets, widen
 from evdist.kernels.sparse_rows import MOST_CLUSTERS
 from evdist.partition import CredalPartition
 
-__all__ = ["checked_settings"]
-
 _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
 #: n_dissimilarities="auto": all pairs up to so many objects, so many partners beyond.

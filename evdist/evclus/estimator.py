@@ -49,8 +49,6 @@ from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
 from evdist.stores.paths import Url, address, join
 
-__all__ = ["EVCLUS"]
-
 
 @dataclass(eq=False, repr=False)
 class EVCLUS(RowMasses, CredalClusterer):

@@ -28,19 +28,6 @@ from evdist.data.sources import AttributeSource, Source
 from evdist.evclus.sampling import run_blocks, sorted_by_label
 from evdist.kernels.distances import METRICS
 
-__all__ = [
-    "START",
-    "Groups",
-    "find_groups",
-    "merged_means",
-    "middles",
-    "near_share",
-    "neighbours_together",
-    "resolution",
-    "sample_of",
-    "small_groups",
-]
-
 #: Objects that the groups are found on: enough to know each cluster by dozens.
 MIN_SAMPLE, SAMPLE_PER_CLUSTER = 2000, 60
 #: Small groups of each cluster before they are merged, as long as they are not too many: 8 find

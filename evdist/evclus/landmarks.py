@@ -12,8 +12,6 @@ from evdist.belief import FocalSets, contour
 from evdist.data.sources import AttributeSource, Source
 from evdist.kernels.sparse_rows import most_mass
 
-__all__ = ["Landmarks", "Placing"]
-
 #: Landmarks of a cluster that an object near to it meets, and how many clusters are near.
 MEMBERS, NEAR_CLUSTERS = 16, 3
 

@@ -19,9 +19,6 @@ from evdist.evclus.start import Settings
 from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.vector import padded_width
 
-__all__ = ["Need", "check_disk", "check_memory", "most_focal_sets", "projected", "stored"]
-__all__ += ["worker_need"]
-
 
 @dataclass(frozen=True)
 class Need:

@@ -42,9 +42,6 @@ from evdist.stores.encoding import (
 )
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["CURE", "UNWRITTEN", "array", "check_attributes", "create_arrays", "describe"]
-__all__ += ["refuse_others"]
-
 KIND, VERSION = "pairs", 1
 _GRAPH = ("n", "k", "colours", "offsets", "shifts")
 SEALED = ("evdist", "version", *_GRAPH, "metric", "seed", "source", "layout")

@@ -39,8 +39,6 @@ from evdist.stores.encoding import (
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import Url, address, exists, join
 
-__all__ = ["PairStore", "StoredPairs"]
-
 
 class PairStore:
     """Kept pairs at an address; made by :meth:`create` or :meth:`open`.

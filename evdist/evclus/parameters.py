@@ -6,8 +6,6 @@ from typing import ClassVar, Literal
 
 from evdist.estimators.parameters import Parameters, Seed
 
-__all__ = ["EVCLUSParameters"]
-
 
 class EVCLUSParameters(Parameters):
     fit_takes: ClassVar = frozenset({"must_link", "sample_weight", "client"})

@@ -20,23 +20,6 @@ from evdist.kernels.distances import transform
 from evdist.kernels.graph import MIN_COLOURS, PairGraph, draw_graph, greedy_colours
 from evdist.kernels.vector import aligned_zeros
 
-__all__ = [
-    "Layout",
-    "SourcePairs",
-    "colour_pair_list",
-    "draw_layout",
-    "is_narrow",
-    "near_layout",
-    "pair_quantile",
-    "random_dissimilarities",
-    "row_block",
-    "row_dissimilarities",
-    "run_blocks",
-    "sample_pairs",
-    "shuffled",
-    "sorted_by_label",
-]
-
 _BLOCK = 16_384
 #: Columns of rows that are worth a copy in another order: a jump costs as much as a few lines.
 _NARROW = 64

@@ -43,9 +43,6 @@ from evdist.evclus.sampling import (
 from evdist.kernels.distances import transform
 from evdist.kernels.seeding import draw_seeds
 
-__all__ = ["QUANTILES", "Settings", "choose_d0", "find_d0", "first_masses", "fit_landmarks"]
-__all__ += ["given_d0", "given_or_random", "place", "positive_quantile", "some_objects"]
-
 #: d0 = "auto" tries these quantiles of the dissimilarities, and fewer along the neighbour graph,
 #: where gaps are so large that small ones never win.
 QUANTILES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

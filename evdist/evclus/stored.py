@@ -37,8 +37,6 @@ from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, as_written
 from evdist.stores.paths import Url, address
 
-__all__ = ["check_landmarks", "load_kept", "load_landmarks", "save_kept", "save_landmarks"]
-
 KIND, VERSION = "landmarks", 1
 KEPT, KEPT_VERSION = "kept pairs", 1
 _CURE = "Save the model again."

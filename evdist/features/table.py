@@ -15,8 +15,6 @@ from evdist.data.encode import Encoding, fit_encoding
 from evdist.data.tables import as_frame
 from evdist.estimators.checks import one_of
 
-__all__ = ["TableEncoder"]
-
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Numbers from a table of numbers, categories, dates and gaps; see `evdist.data.encode`.

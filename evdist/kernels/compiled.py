@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["is_compiled"]
-
 
 def is_compiled(function: Any) -> bool:
     """Whether a function compiled by numba is in memory or on disk for this source and processor.

@@ -21,23 +21,6 @@ from numpy.typing import NDArray
 
 from evdist.kernels.threads import thread_count
 
-__all__ = [
-    "FIRST_ID",
-    "FIRST_MASS",
-    "FREE",
-    "MOST_CLUSTERS",
-    "SLOTS",
-    "WORDS",
-    "cluster_slots",
-    "decode",
-    "encode",
-    "full_rows",
-    "ids_of",
-    "labelled",
-    "mass_slots",
-    "most_mass",
-]
-
 #: float32 words of a row: two cache lines.
 WORDS = 32
 #: Clusters that a row can name: two words hold the empty set and Omega, ten the numbers.

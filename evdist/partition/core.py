@@ -26,8 +26,6 @@ from evdist.partition.sparse import SparseMasses
 from evdist.partition.validate import check_rows, check_shape
 from evdist.registry import load
 
-__all__ = ["CredalPartition"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CredalPartition(DerivedViews):

@@ -33,9 +33,6 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.partition import views
 
-__all__ = ["DECISIONS", "LEVELS", "Decisions", "auto_level", "check_level", "decide", "doubt"]
-__all__ += ["counts", "margin"]
-
 Floats = NDArray[np.float64]
 
 #: What is decided of an object, by its code.

@@ -27,7 +27,6 @@ from evdist.registry import load
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DerivedViews"]
 
 LabelRule = Literal["plausibility", "belief", "pignistic"]
 ApproximationRule = Literal["mass", "dominance"]

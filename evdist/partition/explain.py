@@ -17,8 +17,6 @@ from evdist.belief import FocalSets, singleton_belief
 from evdist.partition import decisions, views
 from evdist.partition.rows import as_table, select_rows
 
-__all__ = ["ClusterEvidence", "Explanation", "StrangeAttribute", "explain"]
-
 #: Clusters, attributes and neighbours that an explanation names.
 CLUSTERS, ATTRIBUTES, NEIGHBOURS = 4, 5, 5
 #: Sure members that the attributes are compared with.

@@ -42,8 +42,6 @@ from evdist.partition import decisions, views
 from evdist.partition.ids import storable
 from evdist.partition.rows import gather_rows
 
-__all__ = ["MOST_CLUSTERS", "columns", "frame", "write_table"]
-
 #: With more clusters, no columns of single clusters.
 MOST_CLUSTERS = 256
 #: Rows of the table written at a time.

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["checked_ids", "ids_of", "joined_ids", "row_of", "storable"]
-
 
 def ids_of(X: Any) -> NDArray[Any] | None:
     """The index of a pandas frame or series, (n,); None where it only counts the rows from 0."""

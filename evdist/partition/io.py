@@ -47,8 +47,6 @@ from evdist.stores.encoding import (
 from evdist.stores.growth import append_rows
 from evdist.stores.paths import Url, address, exists, join
 
-__all__ = ["append", "begin", "finish", "is_table", "new_place", "read", "write"]
-
 KIND = "masses"
 VERSION = 1
 #: Endings of tables.

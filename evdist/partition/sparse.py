@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from evdist.kernels.sparse_rows import WORDS, decode, most_mass
 
-__all__ = ["SparseMasses"]
-
 
 class SparseMasses:
     """A table (n, c + 2) of masses on the empty set, the singletons and Omega.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.partition import decisions, views
 
-__all__ = ["ClusterSizes", "Summary", "add_tallies", "tally"]
-
 #: Clusters listed by ``str(summary)``; the rest are counted.
 SHOWN_CLUSTERS = 25
 

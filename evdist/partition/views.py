@@ -25,23 +25,6 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, normalise, singleton_belief
 
-__all__ = [
-    "APPROXIMATION_RULES",
-    "LABEL_RULES",
-    "approximations",
-    "assigned_set",
-    "certain",
-    "contour",
-    "fuzzy",
-    "labels",
-    "normalised_contour",
-    "outliers",
-    "pignistic",
-    "possible",
-    "probability",
-    "specificity_loss",
-]
-
 Floats = NDArray[np.float64]
 
 #: Names that ``labels(rule=...)`` and ``lower(rule=...)`` take.

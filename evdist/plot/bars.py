@@ -22,8 +22,6 @@ from evdist.partition import CredalPartition, Summary, views
 from evdist.partition.rows import gather_rows
 from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame, tint
 
-__all__ = ["nonspecificity", "sizes"]
-
 UNION, EMPTY = "#0072B2", "#D55E00"
 #: More clusters than this are not read one by one: the largest get a bar, the rest one together.
 MOST_BARS = 25

@@ -21,8 +21,6 @@ from evdist.metrics import consistency, credal_rand_index, nonspecificity
 from evdist.partition import CredalPartition
 from evdist.plot.style import INK, cluster_colour, cluster_marker, new_axes, plain_frame
 
-__all__ = ["consistency_plane", "partition_map"]
-
 
 def consistency_plane(
     partitions: Mapping[str, CredalPartition], truth: ArrayLike, *, ax: Axes | None = None

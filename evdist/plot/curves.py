@@ -19,8 +19,6 @@ from evdist.plot.style import (
     some_rows,
 )
 
-__all__ = ["convergence", "delta_bel", "nonspecificity_curve"]
-
 
 def convergence(
     history: ArrayLike | Mapping[str, ArrayLike],

@@ -33,8 +33,6 @@ from evdist.plot.style import (
     tint,
 )
 
-__all__ = ["approximations", "plane"]
-
 #: Points above which those well inside are left out before the hull.
 MANY = 1 << 12
 

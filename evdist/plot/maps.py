@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.belief import FocalSets, contour
 from evdist.plot.style import INK, RASTER_FROM, plain_frame, some_rows
 
-__all__ = ["contour_map", "mass_map"]
-
 LEVELS = np.linspace(0.0, 1.0, 11)
 
 

@@ -19,8 +19,6 @@ from evdist.metrics import pairwise_belief, pairwise_plausibility
 from evdist.partition import CredalPartition
 from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame
 
-__all__ = ["distance_matrix", "pair_histogram", "relation_matrix"]
-
 #: Objects along each side of an image: more could not be told apart on paper.
 MOST_OBJECTS = 1_000
 

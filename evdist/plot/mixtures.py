@@ -29,8 +29,6 @@ from evdist.plot.style import (
     some_rows,
 )
 
-__all__ = ["bic_curves", "ellipses", "scatter_matrix"]
-
 #: Attributes of a scatter matrix that can be read.
 MOST_ATTRIBUTES = 6
 

@@ -25,8 +25,6 @@ from evdist.plot.style import (
     plain_frame,
 )
 
-__all__ = ["class_table", "mass_profile"]
-
 #: More objects than this are no longer read one by one.
 MOST_OBJECTS = 500
 #: Rows and columns of a table that can be read.

@@ -21,8 +21,6 @@ from evdist.belief import FocalSets
 from evdist.partition import CredalPartition, Summary, decisions, views
 from evdist.partition.rows import gather_rows
 
-__all__ = ["Facts", "collect", "duration", "in_words", "plain"]
-
 #: Rows of the table of uncertain objects, masses named in each, rows of the table of focal sets.
 MOST_UNCERTAIN = 20
 MOST_MASSES = 5

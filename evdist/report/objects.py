@@ -16,8 +16,6 @@ from evdist.partition import CredalPartition, decisions, views
 from evdist.plot.hulls import plane
 from evdist.plot.style import cluster_colour, cluster_marker, some_rows
 
-__all__ = ["DRAWN", "Describe", "object_data"]
-
 #: Objects in the page, at most about.
 DRAWN = 6_000
 #: Attributes shown of each object.

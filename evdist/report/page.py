@@ -26,8 +26,6 @@ from evdist.plot import PairDensity
 from evdist.report.facts import Facts, collect, duration, in_words, plain
 from evdist.report.objects import DRAWN, Describe, described, object_data
 
-__all__ = ["render_report", "write_report"]
-
 #: Uncertain objects that are explained.
 EXPLAINED = 3
 

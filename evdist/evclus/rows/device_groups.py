@@ -32,8 +32,6 @@ from evdist.evclus.groups import (
 )
 from evdist.evclus.rows.attributes import sent_rows
 
-__all__ = ["groups_on"]
-
 #: Distances of a block at most.
 _ROOM = 1 << 27
 #: Chances of k-means++ and coordinates, in units of the largest.

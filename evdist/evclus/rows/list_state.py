@@ -21,8 +21,6 @@ from evdist.evclus.rows.lists import Lists, list_kernels_on
 from evdist.evclus.rows.parts import PartRows
 from evdist.kernels.sparse_rows import FIRST_ID, labelled
 
-__all__ = ["ListState", "labelled_rows"]
-
 
 class ListState:
     """A `RowState` of encoded rows on a device; parameters are those of `DeviceState`."""

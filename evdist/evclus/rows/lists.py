@@ -20,8 +20,6 @@ from evdist.evclus.rows.cuda import Launcher
 from evdist.evclus.rows.nvrtc import THREADS, compiled
 from evdist.kernels.sparse_rows import SLOTS, WORDS
 
-__all__ = ["ListKernels", "Lists", "list_kernels_on"]
-
 #: Columns of a row's program: most rows need few; those that need more are solved again.
 NARROW, WIDE = 12, 32
 #: Up to this many clusters a warp adds up their gradients in shared memory.

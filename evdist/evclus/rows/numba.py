@@ -30,8 +30,6 @@ from evdist.kernels.graph import PairGraph
 from evdist.kernels.sparse_rows import WORDS, labelled
 from evdist.kernels.vector import aligned_zeros
 
-__all__ = ["NumbaRows", "NumbaState"]
-
 _LINK_ARRAYS = ("first", "other", "sign", "Q")
 #: Rows of a worker that are made and updated by one call: calls have their price, and so has the
 #: room to make many pairs at once.

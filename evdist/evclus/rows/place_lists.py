@@ -23,8 +23,6 @@ from evdist.evclus.rows.lists import Lists, list_kernels_on
 from evdist.kernels.distances import transform
 from evdist.kernels.sparse_rows import WORDS
 
-__all__ = ["place_lists"]
-
 #: Numbers of a block: distances to the middles, or to the landmarks that are met.
 _ROOM = 1 << 27
 #: Objects that the host compares at a time.

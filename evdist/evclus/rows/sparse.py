@@ -10,8 +10,6 @@ from evdist.evclus.rows.sweep import Block
 from evdist.kernels.sparse_rows import WORDS, ids_of
 from evdist.kernels.vector import aligned_zeros
 
-__all__ = ["SparseKernel", "assign_sparse"]
-
 
 class SparseKernel:
     """Encoded rows (n, WORDS) and their updates."""

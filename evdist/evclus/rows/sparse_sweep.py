@@ -43,8 +43,6 @@ from evdist.kernels.vector import (
     weighted_sum,
 )
 
-__all__ = ["put_on_grid", "sparse_objective", "update_sparse"]
-
 #: Cluster numbers and those of free slots.
 _NUMBERS = FREE + SLOTS
 #: As in `sweep`.

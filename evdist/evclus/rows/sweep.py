@@ -47,18 +47,6 @@ from evdist.kernels.vector import (
     weighted_sum,
 )
 
-__all__ = [
-    "Block",
-    "Links",
-    "assign_rows",
-    "block_objective",
-    "no_links",
-    "project_rows",
-    "project_some",
-    "quantise",
-    "update_rows",
-]
-
 #: Masses are multiples of 1 / GRID: exact in float32, and so are all their partial sums.
 GRID = float(1 << 24)
 #: Relative error allowed in a row's optimality conditions: that of masses rounded to the grid.

@@ -11,8 +11,6 @@ from evdist import __version__
 from evdist.service.cli import here, jobs, keeping, look, plan
 from evdist.service.cli.out import say
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="evdist",
     help="Evidential clustering of very many objects: a mass function over sets of clusters for "

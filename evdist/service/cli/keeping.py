@@ -11,8 +11,6 @@ from evdist.service.cli.late import Late
 from evdist.service.cli.options import ApiUrl, Json, Storage
 from evdist.service.cli.out import errors, say, show, table
 
-__all__ = ["jobs"]
-
 Client: Any = Late("evdist.service.client:Client")
 total: Any = Late("evdist.service.jobs.keeping:total")
 size: Any = Late("evdist.stores.paths:size")

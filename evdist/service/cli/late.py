@@ -11,8 +11,6 @@ from typing import Any
 
 from evdist.registry import load
 
-__all__ = ["Late"]
-
 
 class Late:
     """Stands for "package.module:name", or for a module; imported at its first use."""

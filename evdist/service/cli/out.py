@@ -15,8 +15,6 @@ from rich.table import Table
 
 from evdist.service.cli.late import Late
 
-__all__ = ["Exit", "errors", "facts", "note", "say", "show", "table"]
-
 config: Any = Late("evdist.service.config")
 jobs: Any = Late("evdist.service.jobs.pipeline")
 

@@ -14,7 +14,6 @@ from evdist.service.cli.out import errors, facts, say, show
 if TYPE_CHECKING:
     from evdist.service.jobs.plan import Plan
 
-__all__ = ["plan"]
 
 ConfigError: Any = Late("evdist.service.config:ConfigError")
 planning: Any = Late("evdist.service.jobs.plan")

@@ -22,8 +22,6 @@ from evdist.service.jobs.logs import formatter
 from evdist.stores.lease import pulse
 from evdist.stores.paths import is_local
 
-__all__ = ["Background", "main"]
-
 #: Seconds until a new process must have taken the job.
 _PATIENCE = 60.0
 #: Processes that were started from here.

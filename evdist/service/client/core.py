@@ -38,9 +38,6 @@ from evdist.service.jobs.keeping import (
 from evdist.service.jobs.models import read_alike
 from evdist.stores.paths import Url, address, join
 
-__all__ = ["Client"]
-
-
 #: Jobs that a notebook shows of a client.
 _SHOWN_JOBS = 10
 

@@ -20,8 +20,6 @@ from evdist.service.jobs import JobError, JobFolder, JobState
 from evdist.stores.lease import Pulse, pulse
 from evdist.stores.transient import is_transient, steady
 
-__all__ = ["Deployment"]
-
 T = TypeVar("T")
 
 #: States of a flow run that is not over, in words of ours.

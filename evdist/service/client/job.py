@@ -19,8 +19,6 @@ from evdist.service.config import JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
 from evdist.stores.paths import read_bytes, replace_bytes
 
-__all__ = ["Backend", "Job"]
-
 #: Seconds between looks at a job that is being waited for.
 _LOOK = 0.2
 #: The same of one that is queued, after a while.

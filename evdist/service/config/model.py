@@ -21,8 +21,6 @@ from evdist.service.config.plain import plain
 from evdist.service.config.secrets import refuse_secret
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["Cluster", "Data", "JobConfig", "Links"]
-
 Task = Literal["cluster", "predict", "append", "select", "combine"]
 Text = Annotated[str, Field(min_length=1)]
 Link = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]

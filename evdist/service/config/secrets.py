@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlsplit
 
-__all__ = ["refuse_secret"]
-
 #: Keys of queries that hold a right: signed URLs of S3, Google and Azure, and tokens.
 _RIGHTS = ("signature", "sig", "token", "password", "secret", "credential", "accesskey", "apikey")
 

@@ -14,8 +14,6 @@ from urllib.parse import unquote, urlsplit
 from evdist.service.config import ConfigError, JobConfig
 from evdist.stores.paths import address
 
-__all__ = ["check_address", "check_allowed"]
-
 
 def check_allowed(config: JobConfig) -> None:
     """Refuse a configuration with an address outside of EVDIST_ALLOWED; all are allowed unset."""

@@ -17,8 +17,6 @@ from evdist.data.dataset import Dataset
 from evdist.data.scale import dwarfing
 from evdist.kernels.threads import thread_count
 
-__all__ = ["Finding", "check_data", "check_values"]
-
 #: Columns named in one sentence.
 _NAMED = 5
 

@@ -11,8 +11,6 @@ from evdist.partition import CredalPartition
 from evdist.service.jobs.context import Job
 from evdist.stores.paths import address, exists, join, remove
 
-__all__ = ["combine"]
-
 
 def combine(job: Job) -> dict[str, Any]:
     """One partition that agrees best with several."""

@@ -28,8 +28,6 @@ from evdist.service.jobs.models import model_level
 from evdist.service.jobs.watch import Watch, logger
 from evdist.stores.fingerprints import fingerprint
 
-__all__ = ["Job", "StageWork", "enter_all"]
-
 
 @dataclass
 class Job:

@@ -23,8 +23,6 @@ from evdist.service.jobs.models import load_model
 from evdist.service.jobs.watch import logger
 from evdist.stores.paths import children, remove
 
-__all__ = ["estimator", "fit", "fitted", "keep_model", "sample"]
-
 
 def estimator(job: Job) -> Any:
     """The estimator of the configuration, with what the job sets by itself."""

@@ -27,17 +27,6 @@ from evdist.stores.paths import (
     size,
 )
 
-__all__ = [
-    "Collected",
-    "check_bucket",
-    "check_quota",
-    "collect",
-    "delete",
-    "folders",
-    "total",
-    "used_by",
-]
-
 #: Seconds for which data that no job names are kept: a client may be about to submit one.
 GRACE = 24 * 3600.0
 _UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)

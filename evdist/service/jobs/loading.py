@@ -29,8 +29,6 @@ from evdist.service.jobs.watch import logger
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import address, exists, join
 
-__all__ = ["links", "load", "source_stamp", "table_version", "validate"]
-
 
 def source_stamp(job: Job) -> Any:
     """What tells, without reading it, that a source is not what it was."""

@@ -7,8 +7,6 @@ import logging
 import os
 import time
 
-__all__ = ["LOG_FORMAT", "formatter"]
-
 #: One format for everything that a job says, wherever it is read.
 LOG_FORMAT = "%(asctime)s %(levelname)-7s [{job}] %(message)s"
 

@@ -18,8 +18,6 @@ from evdist.service.jobs.models import load_model
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import address, exists, join, remove
 
-__all__ = ["append", "check_new", "copy_grown", "count", "predict"]
-
 
 def _fits(job: Job, model: Any) -> None:
     """The new objects are described as the old ones were."""

@@ -15,8 +15,6 @@ from evdist.evclus.partitions.graph import odd_offsets
 from evdist.kernels.shuffle import Shuffle
 from evdist.kernels.vector import padded_width
 
-__all__ = ["Plan", "seconds_per_row"]
-
 #: CPU seconds of one thread (docs/sizing.md says of which machine): for a row, and for each cache
 #: line that it gathers from its partners.
 _ROW, _LINE = 0.6e-6, 1.5e-8

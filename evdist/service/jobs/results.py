@@ -17,8 +17,6 @@ from evdist.service.jobs.folder import Stage
 from evdist.stores.encoding import reading
 from evdist.stores.paths import read_bytes, replace_bytes
 
-__all__ = ["report", "summarise"]
-
 
 def summarise(job: Job) -> dict[str, Any]:
     """metrics.json: the answer in numbers; objects.parquet: one row per object."""

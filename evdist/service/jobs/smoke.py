@@ -14,8 +14,6 @@ from evdist.service.config import ConfigError, read_config
 from evdist.service.jobs.pipeline import JobCancelled, JobError, run
 from evdist.stores.paths import join, remove
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str]) -> int:
     """Entry point."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from evdist.service.jobs.context import StageWork
 
-__all__ = ["TASKS"]
-
 _LOAD = StageWork(
     "load", "evdist.service.jobs.loading:load", "evdist.service.jobs.loading:source_stamp"
 )

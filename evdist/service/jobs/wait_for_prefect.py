@@ -8,8 +8,6 @@ import time
 import urllib.error
 import urllib.request
 
-__all__ = ["main", "wait"]
-
 _LOOK = 2.0
 
 

@@ -25,8 +25,6 @@ from evdist.stores.lease import LEASE_SECONDS, LeaseLostError
 from evdist.stores.paths import read_bytes, replace_bytes
 from evdist.stores.transient import is_transient, patience
 
-__all__ = ["JobCancelled", "Watch", "logger", "watched"]
-
 logger = logging.getLogger("evdist.job")
 
 #: Seconds between two looks at the folder: on disk, in object storage.

@@ -15,8 +15,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from evdist.engine.admission import book_of
 from evdist.service.monitor.events import ENDS, JOBS, read_ends, read_jobs
 
-__all__ = ["JobMetrics"]
-
 #: Metric -> (key of the news, help).
 _GAUGES = {
     "evdist_sweep": ("sweep", "Sweeps done in the present stage"),

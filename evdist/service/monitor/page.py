@@ -21,8 +21,6 @@ from distributed.http.utils import RequestHandler
 
 from evdist.service.monitor.events import JOBS, STEPS, JobNews, read_jobs
 
-__all__ = ["evdist_page", "routes"]
-
 #: Milliseconds between two looks.
 _EVERY = 500
 #: Seconds of colour steps that the shares are taken from.
