@@ -32,7 +32,7 @@ def X(data) -> np.ndarray:
 
 def model(**options) -> EVCLUS:
     known = {"d0": "q0.5", "n_dissimilarities": 20, "random_state": 1, "partitions": 8}
-    return EVCLUS(3, **{**known, "tol": 1e-4, "n_jobs": 1, **options})
+    return EVCLUS(**{"n_clusters": 3, **known, "tol": 1e-4, "n_jobs": 1, **options})
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,11 @@ def test_what_does_not_fit_is_fitted_in_partitions(X, fitted, tmp_path, monkeypa
     there = model(partitions="auto").fit(tmp_path / "X.npy")
     assert not isinstance(there.credal_partition_.mass, np.ndarray)
     assert memory_module.available() > 1 << 20
+
+
+def test_more_clusters_than_uniform_partners_can_tell_are_told(X):
+    with pytest.raises(UserWarning, match=r"20 partners .* 13: expect errors.*ties=104"):
+        model(n_clusters=13).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from evdist.engine.partitioning import table_shape
 from evdist.engine.workers import smallest_worker
 from evdist.estimators.checks import integer
 from evdist.evclus.checks import USUAL, checked_settings
+from evdist.evclus.groups import OWN_PARTNERS, near_share
 from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
 from evdist.evclus.partitions.fit import fit_partitions
 from evdist.evclus.partitions.sites import PartitionSite
@@ -68,6 +70,14 @@ def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     settings = checked_settings(
         model, _Counted(n), seed, integer("n_clusters", model.n_clusters, 1)
     )
+    if near_share(settings.k, settings.n_clusters) > 0:
+        warnings.warn(
+            f"In partitions an object's {settings.k} partners are drawn from all clusters alike, "
+            f"too few of them from its own of {settings.n_clusters}: expect errors. Set "
+            f"n_dissimilarities={OWN_PARTNERS * settings.n_clusters}, or fit in one place "
+            '(partitions="never") where the memory allows.',
+            stacklevel=3,
+        )
     settings = replace(settings, groups=False)
     with model._reporting() as report, admitted(client, _taken(client), report):
         fit = fit_partitions(X, model.metric, settings, partition_site(model, client), report)
