@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 __all__ = ["Bounds"]
+
+
+#: Names a file to which every line is also written, as JSON: `reproduction.py` reads it.
+RECORD = "EVDIST_BOUNDS"
 
 
 @dataclass
@@ -13,8 +20,10 @@ class Bounds:
 
     width: int = 46
     missed: list[str] = field(default_factory=list)
+    title: str = ""
 
     def head(self, title: str) -> None:
+        self.title = title
         print(f"\n{title}")
         print(f"{'':<{self.width}}{'measured':>12}{'bound':>14}")
 
@@ -26,13 +35,20 @@ class Bounds:
 
     def note(self, what: str, value: float, why: str = "", *, digits: int = 3) -> None:
         """A value without a bound, or whose bound is known to be out of reach: say why."""
+        self._record(what=what, value=f"{value:.{digits}f}", bound="", held=None, why=why)
         print(f"{what:<{self.width}}{value:>12.{digits}f}{'':>14}  {why}".rstrip(), flush=True)
 
     def _line(self, what: str, value: float, bound: str, held: bool, digits: int) -> None:
         if not held:
             self.missed.append(what)
+        self._record(what=what, value=f"{value:.{digits}f}", bound=bound, held=bool(held), why="")
         verdict = "" if held else "  MISSED"
         print(f"{what:<{self.width}}{value:>12.{digits}f}{bound:>14}{verdict}", flush=True)
+
+    def _record(self, **line: object) -> None:
+        if file := os.environ.get(RECORD):
+            with Path(file).open("a", encoding="utf-8") as record:
+                record.write(json.dumps({"title": self.title, **line}) + "\n")
 
     def finish(self) -> int:
         """Say what was missed; 0 where nothing was."""

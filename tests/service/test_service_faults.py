@@ -61,10 +61,13 @@ def test_a_cancel_is_kept_and_deleted_flow_runs_do_not_block_the_resume(servers)
     job.cancel()
     wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
     backend = Deployment(servers.prefect.api_url)
-    with backend._client() as client:
+
+    def delete(client) -> None:
         for one in backend._runs(client, job.folder):
             wait_for("the flow run", lambda run=one: _ended(client, run.id), 60)
             client.delete_flow_run(one.id)
+
+    backend._asked(delete)
     job.resume()
     sweeping(job)
     job.cancel()
