@@ -16,6 +16,8 @@ from rich.progress import Progress as Bar
 
 from evdist.engine.progress import Progress
 
+__all__ = ["LogProgress", "ProgressBar", "one_line"]
+
 #: Seconds between two lines of one stage where there is no terminal.
 _SECONDS_PER_LINE = 10.0
 
