@@ -76,7 +76,7 @@ def from_bounds(lower: NDArray, upper: NDArray, sets: FocalSets, start: NDArray)
     )  # fmt: skip
     problem = Problem(sets, pairs, Plan.of(np.arange(n + 1)), projections=belief_projections(sets))
     with NumbaRows().executor(problem, start.astype(np.float32)) as executor:
-        found = minimise(executor, 1.0, Stop(1e-8, 500)).mass
+        found = minimise(executor, 1.0, Stop(1e-8, 500)).value
     return np.concatenate([np.zeros((n, 1)), found], axis=1)
 
 

@@ -93,43 +93,64 @@ def table(lines: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {line['what']} | {line['value']} | {line['bound']} | {verdict} |"
 
 
+class Page:
+    """The page, written anew after every part, so that a run that is stopped leaves what it has."""
+
+    def __init__(self, path: Path, options: str):
+        self.path, self.options = path, options
+        self.text: list[str] = []
+        self.verdicts: list[bool | None] = []
+        self.failed: list[str] = []
+        self._source = ""
+
+    def add(self, part: Part, quick: bool) -> None:
+        lines, code, seconds = measured(part, quick)
+        command = " ".join(part.command(quick))
+        self.verdicts += [line["held"] for line in lines]
+        if code not in (0, 1) or not lines:
+            self.failed.append(command)
+        if part.source != self._source:
+            self._source = part.source
+            self.text.append(f"\n## {part.source}")
+        self.text += [f"\n### `{command}`\n\n{seconds:,.0f} s.", *table(lines)]
+        self.path.write_text(self._whole(), encoding="utf-8")
+
+    @property
+    def missed(self) -> int:
+        return self.verdicts.count(False)
+
+    def summary(self) -> str:
+        said = (
+            f"{self.verdicts.count(True)} figures reached their bound, {self.missed} missed it, "
+            f"{self.verdicts.count(None)} have none (the reason stands beside them). Not "
+            f"obtainable: {'; '.join(NOT_OBTAINABLE)}."
+        )
+        if self.failed:
+            said += f" These ended without a figure: {', '.join(self.failed)}."
+        return said
+
+    def _whole(self) -> str:
+        head = (
+            "# The sources, reproduced\n\nMade by `python benchmarks/reproduction.py"
+            f"{self.options}`. A bound is what the source prints, less what the docstring of the "
+            "benchmark allows; where R's values are known, these.\n\n"
+        )
+        return head + self.summary() + "\n" + "\n".join(self.text) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer seeds, draws and sets")
     parser.add_argument("--only", default="", help="regular expression for the commands")
     parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "reproduction.md")
     given = parser.parse_args()
-    text, source, failed = [], "", []
-    verdicts: list[bool | None] = []
-    for part in PARTS:
-        command = " ".join(part.command(given.quick))
-        if not re.search(given.only, command):
-            continue
-        lines, code, seconds = measured(part, given.quick)
-        verdicts += [line["held"] for line in lines]
-        if code not in (0, 1) or not lines:
-            failed.append(command)
-        if part.source != source:
-            source = part.source
-            text.append(f"\n## {source}")
-        text.append(f"\n### `{command}`\n\n{seconds:,.0f} s.")
-        text += table(lines)
-    reached, missed, noted = (verdicts.count(v) for v in (True, False, None))
-    summary = (
-        f"{reached} figures reached their bound, {missed} missed it, {noted} have none (the reason "
-        f"stands beside them). Not obtainable: {'; '.join(NOT_OBTAINABLE)}."
-    )
-    if failed:
-        summary += f" These ended without a figure: {', '.join(failed)}."
     options = " --quick" * given.quick + (f" --only {given.only!r}" if given.only else "")
-    head = (
-        "# The sources, reproduced\n\nMade by `python benchmarks/reproduction.py"
-        f"{options}`. A bound is what the source prints, less what its docstring allows; where R's "
-        "values are known, these.\n\n"
-    )
-    given.page.write_text(head + summary + "\n" + "\n".join(text) + "\n", encoding="utf-8")
-    print(f"\n{summary}\n{given.page}")
-    return 1 if missed or failed else 0
+    page = Page(given.page, options)
+    for part in PARTS:
+        if re.search(given.only, " ".join(part.command(given.quick))):
+            page.add(part, given.quick)
+    print(f"\n{page.summary()}\n{given.page}")
+    return 1 if page.missed or page.failed else 0
 
 
 if __name__ == "__main__":

@@ -56,11 +56,13 @@ class Beginning:
 def begins_with_groups(source: Source, family: FocalSets, settings: Settings) -> bool:
     """Whether clusters are so many that uniform partners cannot tell the own one.
 
-    Where most pairs are kept anyway, or the user gave masses, there is nothing to choose.
+    Where most pairs are kept anyway, or the user gave masses, there is nothing to choose. With a d0
+    of the user's, and clusters that uniform partners still tell, the fit is that of the papers.
     """
     c, k = settings.n_clusters, settings.k
     return (
         settings.groups
+        and (settings.d0 == "auto" or c >= SPARSE_FROM)
         and isinstance(settings.init, str)
         and settings.init == "landmarks"
         and near_share(k, c) > 0
