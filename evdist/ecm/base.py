@@ -156,7 +156,7 @@ class MeansClusterer(PrototypeClusterer):
 def ecm_parameters(alpha: Any, beta: Any, delta: Any) -> tuple[float, float, float]:
     """alpha at least 0, beta above 1, delta above 0, as floats."""
     alpha, delta = non_negative("alpha", alpha), positive("delta", delta)
-    if not positive("beta", beta) > 1:
+    if isinstance(beta, str) or not positive("beta", beta) > 1:
         raise ValueError(f"beta must be a number above 1, got {beta!r}; 2 is the usual one.")
     return alpha, float(beta), delta
 

@@ -25,21 +25,13 @@ Differs: the paper lets sets have at most T_c clusters; here that is the choice 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from evdist.belief import FocalSets
-from evdist.ecm.base import MeansClusterer, beta_for, checked_model, delta_for
+from evdist.ecm.gamma import GammaClusterer
 from evdist.ecm.solver import Floats, Model, Sums
-from evdist.engine.progress import Progress
-from evdist.estimators.checks import non_negative
-
-_FAMILIES = ("simple", "pairs", "full")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +69,7 @@ class CredalModel(Model):
 
 
 @dataclass(eq=False, repr=False)
-class CCM(MeansClusterer):
+class CCM(GammaClusterer):
     """Credal c-means: like ECM, but a set of clusters is as far as the clusters in it.
 
     In ECM an object of one cluster may lie at the centre of a set of two others and be given to
@@ -135,42 +127,4 @@ class CCM(MeansClusterer):
     (300, 8)
     """
 
-    #: Read by the checks and the descent that all prototype-based clusterers share.
-    alpha, metric = 0.0, "euclidean"
-
-    n_clusters: int = 4
-    _: KW_ONLY
-    gamma: float = 1.0
-    beta: float | str = "auto"
-    delta: float | str = "auto"
-    focal_sets: str | FocalSets = "pairs"
-    init: str | ArrayLike = "k-means++"
-    n_init: int = 5
-    tol: float = 1e-5
-    max_iter: int = 200
-    n_jobs: int | None = None
-    random_state: Any = None
-    callbacks: Sequence[Callable[[Progress], None]] = ()
-    verbose: bool = False
-
-    def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> CredalModel:
-        gamma = non_negative("gamma", self.gamma)
-        delta, beta = delta_for(self.delta, X, w), beta_for(self.beta, *X.shape)
-        plain = checked_model(self, *X.shape, beta=beta, families=_FAMILIES, delta=delta)
-        return CredalModel(
-            plain.focal_sets, plain.prototypes, 0.0, plain.beta, plain.delta, gamma=gamma
-        )
-
-    # ------------------------------------------------------------------ on disk
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        values, arrays = super()._state()
-        assert isinstance(self._model, CredalModel)
-        return {**values, "gamma": self._model.gamma}, arrays
-
-    def _set_state(self, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self._keep(
-            CredalModel(
-                self.credal_partition_.focal_sets, np.asarray(arrays["prototypes"], dtype=float),
-                0.0, float(values["beta"]), float(values["delta"]), gamma=float(values["gamma"]),
-            )
-        )  # fmt: skip
+    _model_type = CredalModel

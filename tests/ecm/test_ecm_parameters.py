@@ -33,7 +33,7 @@ PROTOTYPES = [
 ]
 FUZZIFIER = [
     ({"beta": 1.0}, r"beta must be a number above 1, got 1.0; 2 is the usual one"),
-    ({"beta": "2"}, r"beta must be a number above 0, got '2'"),
+    ({"beta": "2"}, r"beta must be a number above 1, got '2'"),
 ]
 
 

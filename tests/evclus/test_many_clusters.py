@@ -21,7 +21,8 @@ from evdist.evclus.groups import SPARSE_FROM, find_groups, near_share
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.sparse import SparseKernel
-from evdist.evclus.rows.sparse_sweep import sparse_objective, update_sparse
+from evdist.evclus.rows.sparse_loss import sparse_objective
+from evdist.evclus.rows.sparse_sweep import update_sparse
 from evdist.evclus.rows.sweep import block_objective, project_rows, quantise, update_rows
 from evdist.evclus.sampling import near_layout
 from evdist.kernels.graph import PairGraph, draw_graph

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.evclus.rows.sparse_sweep import put_on_grid, sparse_objective, update_sparse
+from evdist.evclus.rows.sparse_loss import put_on_grid, sparse_objective
+from evdist.evclus.rows.sparse_sweep import update_sparse
 from evdist.evclus.rows.sweep import Block
 from evdist.kernels.sparse_rows import WORDS, ids_of
 from evdist.kernels.vector import aligned_zeros

@@ -1,0 +1,60 @@
+"""The objective of sparse rows, and masses put on the grid; see `sparse_sweep` for symbols."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from evdist.evclus.rows.sweep import quantise
+from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sparse_objective(T, ids, block, weight, lo, hi):
+    """Sum over the pairs of rows lo..hi-1 of their weighted squared residuals."""
+    n = T.shape[0]
+    row0, first, degree, partner, delta = block
+    x = np.zeros(FREE + SLOTS)  # cluster numbers and those of free slots
+    stress = 0.0
+    for i in range(lo, hi):
+        row = i - row0
+        for q in range(SLOTS):
+            x[ids[i, FIRST_ID + q]] += T[i, FIRST_MASS + q]
+        empty, omega = np.float64(T[i, 0]), np.float64(T[i, 1])
+        rest = 1.0 - empty - omega
+        for t in range(first[row], first[row] + degree[row]):
+            j = np.int64(partner[t])
+            kappa = empty + omega * T[j, 0] + rest * (1.0 - T[j, 1])
+            for q in range(SLOTS):
+                s = np.float64(T[j, FIRST_MASS + q])
+                if s == 0.0:
+                    break
+                kappa -= x[ids[j, FIRST_ID + q]] * s
+            residual = kappa - delta[t]
+            if weight.size:
+                stress += weight[i] * weight[j % n] * residual * residual
+            else:
+                stress += residual * residual
+        for q in range(SLOTS):
+            x[ids[i, FIRST_ID + q]] = 0.0
+    return stress
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def put_on_grid(T, ids, lo, hi):
+    """Round the masses of rows lo..hi-1 to the grid of the kernels."""
+    m = np.empty(SLOTS + 2)
+    for i in range(lo, hi):
+        m[0], m[1] = T[i, 0], T[i, 1]
+        for q in range(SLOTS):
+            m[2 + q] = T[i, FIRST_MASS + q]
+        quantise(m, SLOTS + 2)
+        T[i, 0], T[i, 1] = m[0], m[1]
+        p = 0
+        for q in range(SLOTS):
+            if m[2 + q] > 0.0:
+                a = ids[i, FIRST_ID + q]
+                ids[i, FIRST_ID + p], T[i, FIRST_MASS + p] = a, m[2 + q]
+                p += 1
+        for q in range(p, SLOTS):
+            ids[i, FIRST_ID + q], T[i, FIRST_MASS + q] = FREE + q, 0.0
