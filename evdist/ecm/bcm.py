@@ -85,7 +85,6 @@ class BeliefModel(Model):
         return replace(self, prototypes=self.prototypes + moved)
 
 
-@dataclass(eq=False, repr=False)
 class BCM(GammaClusterer):
     """Belief c-means: sets of clusters for objects far from clusters that lie close together.
 

@@ -68,7 +68,6 @@ class CredalModel(Model):
         return replace(self, prototypes=self.prototypes + moved)
 
 
-@dataclass(eq=False, repr=False)
 class CCM(GammaClusterer):
     """Credal c-means: like ECM, but a set of clusters is as far as the clusters in it.
 
