@@ -1,6 +1,6 @@
 """What a new user waits for: import, help, Tab, the first fit and the second; the size installed.
 
-    python benchmarks/first_minute.py [--python VENV/bin/python] [--repeats 3]
+    python benchmarks/first_minute.py [--python VENV/bin/python] [--repeats 3] [--cli evdist.cli]
 
 Every time is that of a new process; the least of some repeats is printed, in seconds on the clock
 and of the processor (they differ where other programs run). The first fit compiles into an empty
@@ -39,12 +39,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", default=sys.executable, help="interpreter to measure")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cli", default="evdist.service.cli", help="evdist.cli in version 0.1.0")
     options = parser.parse_args()
 
     def python(*words: str, **environment: str) -> tuple[float, float]:
         return taken([options.python, *words], environment)
 
-    command = ("-c", "from evdist.service.cli import main; main()")
+    command = ("-c", f"import sys; sys.argv[0] = 'evdist'; from {options.cli} import main; main()")
     show("import evdist", [python("-c", "import evdist") for _ in range(options.repeats)])
     show("evdist --help", [python(*command, "--help") for _ in range(options.repeats)])
     show("Tab", [python(*command, **TAB) for _ in range(options.repeats)])
