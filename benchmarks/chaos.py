@@ -115,7 +115,7 @@ class Chaos:
 
     def __init__(self, folder: Path, seed: int, at_once: int, every: float):
         self.folder, self.random, self.at_once = folder, random.Random(seed), at_once
-        self.every = every
+        self.every, self.began = every, time.monotonic()
         self.faults: Counter[str] = Counter()
         self.mark = uuid.uuid4().hex
         os.environ["EVDIST_CHAOS"] = self.mark
@@ -202,13 +202,16 @@ class Chaos:
         self.submit(one)
 
     def run(self, numbers: range, minutes: float) -> None:
-        """Jobs, some at once, and faults until the time is over; then the jobs end in peace."""
+        """Jobs, some at once, and faults until the time is over; then those that were begun end in
+        peace, and no other begins. `minutes` count from the start of the servers; 0: no faults."""
         answers = {number: expected(self.folder, number) for number in numbers}
-        calm = time.monotonic() + 60 * minutes
+        calm = self.began + 60 * minutes
         waiting = list(numbers)
         next_fault = time.monotonic() + 10
         while True:
             under_way = [one for one in self.jobs if one.seconds == 0.0]
+            if minutes and time.monotonic() > calm:
+                waiting.clear()
             if not under_way and not waiting:
                 break
             while waiting and len(under_way) < self.at_once:
@@ -423,13 +426,14 @@ def wait_until_none(look: Callable[[], list[str]], seconds: float) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--minutes", type=float, default=20.0, help="until the last fault")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--at-once", type=int, default=3)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two faults")
     parser.add_argument("--prefect", action="store_true")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # servers end, too
     bounds = Bounds()
     memory = set(os.listdir("/dev/shm"))
     with tempfile.TemporaryDirectory(prefix="chaos-") as name, ExitStack() as stack:

@@ -123,7 +123,7 @@ def prefect_outage(folder: Path) -> str:
     )  # fmt: skip
     stuck = threading.Event()
     for name in ("create_progress_artifact", "create_table_artifact", "update_progress_artifact"):
-        setattr(module, name, lambda *words, **named: stuck.wait(20))
+        setattr(module, name, lambda *words, **named: stuck.wait(4))
     for name in ("_SECONDS", "_LAST"):
         if hasattr(module, name):
             setattr(module, name, 0.05)

@@ -86,7 +86,7 @@ def two_processes(folder: Path) -> str:
         return f"{len(wrong)} of 6 trials failed: {wrong[-1]}" if wrong else ""
 
 
-@question(7, "the storage is away for 8 s in a fit: the same bits?", 150)
+@question(7, "the storage is away for 30 s in a fit: the same bits?", 150)
 def outage(folder: Path) -> str:
     with bucket(folder) as (url, network):
         cut: list[float] = []
@@ -95,14 +95,14 @@ def outage(folder: Path) -> str:
             if news.stage == "fit" and not cut:
                 cut.append(time.monotonic())
                 network.cut()
-                threading.Timer(8.0, network.mend).start()
+                threading.Timer(30.0, network.mend).start()
             time.sleep(0.1)
 
         given = {**config(folder, "x"), "folder": f"{url}/job"}
         try:
             result = jobs().run(given, through="fit", listen=[listen])
         except Exception as error:
-            waited(lambda: time.monotonic() - cut[0] > 9, 20)
+            waited(lambda: time.monotonic() - cut[0] > 31, 40)
             state = jobs().JobFolder.open(f"{url}/job").state
             return f"{told(error)}; the manifest says {state}"
         return compared(result, folder)
