@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -16,6 +19,7 @@ import pandas as pd
 from first_faults import question
 from first_questions import (
     FIT,
+    SOURCE,
     bucket,
     cli,
     config,
@@ -182,9 +186,23 @@ def credentials(folder: Path) -> str:
     return f"in {kept}{' and the message' if said else ''}" if kept or said else ""
 
 
-@question(11, "a Prefect worker that gets SIGTERM: does it end?", 200)
+@question(
+    11, "a Prefect worker, as its page starts it, in a script's background: SIGTERM ends it?", 200
+)
 def worker_ends(folder: Path) -> str:
-    with prefect(folder) as server, server.worker({}) as child:
+    # The shell lets such a process ignore SIGINT, by which Prefect passes SIGTERM on to itself.
+    page = (SOURCE / "flows/README.md").read_text()
+    plain = ["env", "--default-signal=INT"] if "env --default-signal=INT" in page else []
+    command = [*plain, str(Path(sys.executable).parent / "prefect"), "worker", "start"]
+    command += ["--pool", "evdist-process"]
+    log = folder / "worker.log"
+    with prefect(folder) as server:
+        child = subprocess.Popen(
+            command, stdout=log.open("wb"), stderr=subprocess.STDOUT, cwd=SOURCE,
+            env={**os.environ, **server.env},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        )  # fmt: skip
+        waited(lambda: b"started" in log.read_bytes(), 60)
         child.terminate()
         with suppress(subprocess.TimeoutExpired):
             child.wait(30)
