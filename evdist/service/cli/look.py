@@ -10,7 +10,7 @@ import typer
 
 from evdist.registry import ALGORITHMS
 from evdist.service.cli.late import Late
-from evdist.service.cli.options import ApiUrl, Deployment, Json, Storage
+from evdist.service.cli.options import ApiUrl, Deployment, Json, Quiet, Storage
 from evdist.service.cli.out import Exit, errors, facts, say, show, table
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from evdist.service.jobs.doctor_prefect import Check
 
 demonstration: Any = Late("evdist.demo")
+preparing: Any = Late("evdist.service.warm")
+ProgressBar: Any = Late("evdist.progress:ProgressBar")
 Dataset: Any = Late("evdist.data.dataset:Dataset")
 PairStore: Any = Late("evdist.evclus.pair_store:PairStore")
 CredalPartition: Any = Late("evdist.partition:CredalPartition")
@@ -151,6 +153,21 @@ def demo(
 ) -> None:
     """Cluster a real data set that comes along; writes a report and a figure."""
     demonstration.main(["--out", str(out)])
+
+
+def warm(
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(help="Algorithms to prepare; by default evclus and ecm."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compile what the algorithms need now, so that the first fit does not wait for it."""
+    with errors():
+        for name in algorithms or preparing.USUAL:
+            took = preparing.warm(name, listen=() if quiet else (ProgressBar(),))
+            if not quiet:
+                say(f"{name}: ready after {took:.0f} s")
 
 
 def doctor(
