@@ -74,10 +74,11 @@ PARTS = (
     Part(NN, "features.py", ("metrics",)),
     Part(LINKS, "evclus_reference.py", (), QUICK, "17 of 20 seeds, two sizes"),
     Part(LINKS, "evclus_tables.py", ("xi",), ("--draws", "5"), "5 of 10 draws of links"),
-    Part(LINKS, "evclus_tables.py", ("q", "--sets", "iris", "glass"), ("--draws", "5"),
-         "5 of 10 draws of links"),
-    Part(LINKS, "evclus_tables.py", ("q", "--sets", "bananas", "ecoli3"), ("--draws", "5"),
-         "5 of 10 draws of links"),
+    *(
+        Part(LINKS, "evclus_tables.py", ("q", "--sets", name), ("--draws", "3"),
+             "7 of 10 draws of links")
+        for name in ("bananas", "glass", "iris", "ecoli3")
+    ),
     Part(LINKS, "evclus_tables.py", ("why",), ("--draws", "5"), "5 of 10 draws of links"),
     Part(LINKS, "evclus_accuracy.py", (), QUICK, "S2, DryBean, letters, most draws of links"),
     Part(BOOT, "mixture_reference.py", ("iris", "choice")),
