@@ -27,22 +27,31 @@ class Bounds:
         print(f"\n{title}")
         print(f"{'':<{self.width}}{'measured':>12}{'bound':>14}")
 
-    def at_most(self, what: str, value: float, bound: float, *, digits: int = 4) -> None:
-        self._line(what, value, f"<= {bound:.{digits}f}", value <= bound, digits)
+    def at_most(
+        self, what: str, value: float, bound: float, *, digits: int = 4, known: str = ""
+    ) -> None:
+        self._line(what, (value, f"<= {bound:.{digits}f}"), value <= bound, digits, known)
 
-    def at_least(self, what: str, value: float, bound: float, *, digits: int = 3) -> None:
-        self._line(what, value, f">= {bound:.{digits}f}", value >= bound, digits)
+    def at_least(
+        self, what: str, value: float, bound: float, *, digits: int = 3, known: str = ""
+    ) -> None:
+        self._line(what, (value, f">= {bound:.{digits}f}"), value >= bound, digits, known)
 
     def note(self, what: str, value: float, why: str = "", *, digits: int = 3) -> None:
-        """A value without a bound, or whose bound is known to be out of reach: say why."""
+        """A value that no source prints: it explains another, or is only of interest."""
         self._record(what=what, value=f"{value:.{digits}f}", bound="", held=None, why=why)
         print(f"{what:<{self.width}}{value:>12.{digits}f}{'':>14}  {why}".rstrip(), flush=True)
 
-    def _line(self, what: str, value: float, bound: str, held: bool, digits: int) -> None:
-        if not held:
+    def _line(
+        self, what: str, measured: tuple[float, str], held: bool, digits: int, known: str
+    ) -> None:
+        """`known` is why a bound is out of reach: a miss is then said, but is no failure."""
+        value, bound = measured
+        if not held and not known:
             self.missed.append(what)
-        self._record(what=what, value=f"{value:.{digits}f}", bound=bound, held=bool(held), why="")
-        verdict = "" if held else "  MISSED"
+        why = "" if held else known
+        self._record(what=what, value=f"{value:.{digits}f}", bound=bound, held=bool(held), why=why)
+        verdict = "" if held else f"  MISSED{f', known: {known}' if known else ''}"
         print(f"{what:<{self.width}}{value:>12.{digits}f}{bound:>14}{verdict}", flush=True)
 
     def _record(self, **line: object) -> None:

@@ -19,6 +19,7 @@ from evdist.ecm.cecm import CECM as CECM
 from evdist.ecm.estimator import ECM as ECM
 from evdist.ecm.recm import RECM as RECM
 from evdist.ecm.secm import SECM as SECM
+from evdist.egmm.estimator import EGMM as EGMM
 from evdist.eknn.classifier import EKNNClassifier as EKNNClassifier
 from evdist.eknn.clus import EKNNclus as EKNNclus
 from evdist.eknn.network import EvidentialNN as EvidentialNN

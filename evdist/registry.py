@@ -106,6 +106,8 @@ _TABLE = (
     Algorithm("BPEC", "evdist.ecm.bpec", "belief peaks, then evidential c-means", "family.md"),
     Algorithm("ECMdd", "evdist.medoids.ecmdd", "evidential c-medoids", "family.md"),
     Algorithm("MECM", "evdist.medoids.mecm", "median evidential c-means", "family.md"),
+    Algorithm("EGMM", "evdist.egmm.estimator",
+              "evidential Gaussian mixture; chooses the number of clusters by BIC", "mixtures.md"),
     Algorithm("EKNNclus", "evdist.eknn.clus",
               "most plausible partition; finds the number of clusters", "family.md"),
 )  # fmt: skip

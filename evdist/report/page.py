@@ -28,6 +28,8 @@ from evdist.report.objects import DRAWN, Describe, described, object_data
 
 #: Uncertain objects that are explained.
 EXPLAINED = 3
+#: Up to so many objects have their masses drawn one by one, and their relations in an image.
+PROFILED, RELATED = 60, 300
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,9 @@ def _pictures(
         "How unsure the cluster of an object is on average, and whether the doubt lies between "
         "clusters or in belonging to any.",
     )
+    yield _profile(partition, facts)
+    if partition.n_objects > 1:
+        yield _relations(partition)
     if history is not None:
         yield _picture(
             plot.to_svg(plot.convergence(history)),
@@ -259,3 +264,31 @@ def _pictures(
             f"{density.n_pairs:,} pairs; stress {density.stress:.3g}.",
             "A good fit lies along the dashed diagonal.",
         )
+
+
+def _profile(partition: CredalPartition, facts: Facts) -> _Picture:
+    """Masses object by object: of all, or of the most uncertain."""
+    n = partition.n_objects
+    rows = None if n <= PROFILED else [one.row for one in facts.uncertain]
+    who = f"all {n} objects" if rows is None else f"the {len(rows)} most uncertain objects"
+    if not rows and n > PROFILED:  # every object is sure: any of them will do
+        rows, who = list(range(PROFILED)), f"the first {PROFILED} objects"
+    return _picture(
+        plot.to_svg(plot.mass_profile(partition, objects=rows)),
+        f"Curves of the masses on the focal sets of {who}.",
+        f"The masses of {who}: where two curves meet, an object lies between clusters.",
+    )
+
+
+def _relations(partition: CredalPartition) -> _Picture:
+    """How possibly two objects are in one cluster, objects of a cluster side by side."""
+    n = partition.n_objects
+    order = np.argsort(np.asarray(partition.labels()), kind="stable")
+    some = order[np.linspace(0, n - 1, min(n, RELATED)).round().astype(np.intp)]
+    shown = f"{len(some):,} of {n:,} objects" if n > len(some) else f"{n:,} objects"
+    return _picture(
+        plot.to_svg(plot.relation_matrix(partition[some])),
+        f"Image of the plausibility that two objects are in one cluster, for {shown}.",
+        "How possible it is that two objects belong together. Dark squares on the diagonal are "
+        "clusters; dark fields beside it are clusters that are hard to tell apart.",
+    )

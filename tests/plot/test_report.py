@@ -108,7 +108,7 @@ def test_no_address_stands_anywhere_in_the_file(partition, X):
 
 def test_figures_are_whole_svg_images_without_outside_references(full):
     images = full.all("img")
-    assert len(images) == 5
+    assert len(images) == 7
     for image in images:
         assert len(image["alt"]) > 20
         kind, data = image["src"].split(",")
@@ -167,7 +167,7 @@ def test_a_partition_alone_is_enough():
     assert "Sure members of one cluster at level 0.73: all" in sure.text
     assert "None: all mass of every object is on one cluster" in sure.text
     assert "Parameters" not in sure.text
-    assert len(sure.all("img")) == 2
+    assert len(sure.all("img")) == 4
 
 
 @pytest.mark.parametrize("c", [1, 24])
@@ -272,7 +272,7 @@ def test_the_report_of_the_demo_shows_the_fit(demo_run):
         "found by 'auto'",
     ):
         assert words in report.text
-    assert len(report.all("img")) == 5
+    assert len(report.all("img")) == 7
     shown = [image["alt"] for image in report.all("img")]
     assert any(text.startswith("Curve of the objective") for text in shown)
     (stress,) = (m.group(1) for t in shown if (m := re.search(r"pairs; stress (\S+)\.", t)))
@@ -334,3 +334,32 @@ def test_chart_and_table_say_the_same_nonspecificity(partition):
     ends = [text.get_text() for text in ax.texts]
     assert [f"{row.nonspecificity:.3f}" for row in rows] == ends
     assert sum(row.labelled for row in rows) == partition.n_objects
+
+
+def alts(text: str) -> list[str]:
+    return [image["alt"] for image in Page(text).all("img")]
+
+
+@pytest.mark.parametrize(
+    ("n", "profile", "relations"),
+    [
+        (3, "all 3 objects", "for 3 objects"),
+        (200, "the 20 most uncertain objects", "for 200 objects"),
+        (700, "the 20 most uncertain objects", "for 300 of 700 objects"),
+    ],
+)
+def test_masses_and_relations_are_drawn_of_as_many_objects_as_can_be_read(n, profile, relations):
+    mass = np.random.default_rng(0).dirichlet(np.ones(4), size=n)
+    shown = alts(render_report(CredalPartition(mass, FocalSets.full(2))))
+    assert any(text.startswith("Curves of the masses") and profile in text for text in shown)
+    assert any(relations in text for text in shown)
+
+
+def test_where_all_are_sure_the_first_objects_are_drawn():
+    shown = alts(render_report(CredalPartition.from_labels(np.arange(100) % 2)))
+    assert any("the first 60 objects" in text for text in shown)
+
+
+def test_one_object_has_no_relations():
+    shown = alts(render_report(CredalPartition.from_labels([0])))
+    assert len(shown) == 3

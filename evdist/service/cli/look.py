@@ -10,12 +10,12 @@ import typer
 
 from evdist.registry import ALGORITHMS
 from evdist.service.cli.late import Late
-from evdist.service.cli.options import ApiUrl, Json, Quiet, Storage
+from evdist.service.cli.options import ApiUrl, Deployment, Json, Quiet, Storage
 from evdist.service.cli.out import Exit, errors, facts, say, show, table
 
 if TYPE_CHECKING:
     from evdist.service.jobs import JobFolder
-    from evdist.service.jobs.doctor import Check
+    from evdist.service.jobs.doctor_prefect import Check
 
 demonstration: Any = Late("evdist.demo")
 preparing: Any = Late("evdist.service.warm")
@@ -174,11 +174,12 @@ def doctor(
     storage: Storage = None,
     api_url: ApiUrl = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    deployment: Deployment = None,
     json: Json = False,
 ) -> None:
-    """Check versions, storage rights, and that servers answer."""
+    """Check versions, storage rights, servers, deployment and work pool, and clocks."""
     with errors(json):
-        checks = examine(storage, api_url, scheduler)
+        checks = examine(storage, api_url, scheduler, deployment)
         if json:
             show([vars(check) for check in checks])
         else:

@@ -1,0 +1,1 @@
+"""EGMM: an evidential Gaussian mixture, with a component for every set of clusters."""
