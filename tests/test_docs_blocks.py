@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 ROOT = Path(__file__).resolve().parents[1]
 #: Programs that need a registry, a cluster or a server; the tests of deploy/ and helm/ run them.
 ELSEWHERE = {"docker", "kubectl", "helm", "for", "cat", "export", "dask", "prefect", "make", "pip"}
-ELSEWHERE |= {"python", "EVDIST_SOURCE=$PWD", "EVDIST_SCHEDULER=tcp://scheduler:8786"}
+ELSEWHERE |= {"python", "env", "EVDIST_SOURCE=$PWD"}
 COMMAND_PAGES = ["README.md", "docs/cli.md", "docs/kubernetes.md", "docs/service.md"]
 COMMAND_PAGES += ["docs/sizing.md"]
 SCRIPT_PAGES = [
