@@ -61,6 +61,7 @@ $(BIN)/python:
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing evdist and what it needs into $(VENV)/ (a minute or two the first time)"
 	@$(PIP) install --quiet --constraint constraints.txt --editable .
+	@$(BIN)/evdist warm
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python

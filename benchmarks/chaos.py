@@ -5,11 +5,12 @@
 
 Starts a Dask scheduler, two workers and an S3 server on loopback, with --prefect a Prefect server
 and worker, too. Clients, each a process with a clock of its own (up to an hour wrong), submit jobs
-to object storage and to disk. Meanwhile a random process is killed or stopped, or the network
-to the scheduler or to the storage is cut, every few seconds; what was killed is started again, as a
-supervisor would. A client that ends with an error submits again. Every answer is compared bit for
-bit with a fit in this process; at the end processes, shares on workers, reservations, drafts,
-leases and shared memory are counted.
+to object storage and to a small disk. Meanwhile a random process is killed or stopped, the network
+to the scheduler, the storage or Prefect is cut, or the disk is filled, every few seconds; what was
+killed is started again, as a supervisor would. A client that ends with an error submits again.
+Every answer is compared bit for bit with a fit in this process; at the end processes, shares on
+workers, reservations, drafts, leases and shared memory are counted, and the memory of the workers
+is compared with that before the faults, each time after as many quiet jobs at once.
 """
 
 from __future__ import annotations
@@ -32,25 +33,40 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
-import psutil
 from bounds import Bounds
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+import chaos_places  # noqa: E402
+from chaos_places import (  # noqa: E402
+    Disk,
+    Storage,
+    booked,
+    resident,
+    shared_memory_in_use,
+    shares_held,
+    small_disk,
+    strays,
+)
 from fault_cluster import FaultCluster  # noqa: E402
 from proxy import Proxy  # noqa: E402
-from service.servers import answers, end, free_port, prefect_server, process, wait_for  # noqa: E402
+from service.servers import end, prefect_server, wait_for  # noqa: E402
 
 from evdist import EVCLUS, Client  # noqa: E402
 from evdist.service.jobs import JobFolder  # noqa: E402
 from evdist.stores.paths import children, join, read_bytes  # noqa: E402
 
+cloudpickle.register_pickle_by_value(chaos_places)  # workers do not have it
+
 #: A fit that lasts: it never meets its stopping rule.
 FIT = {"n_clusters": 3, "n_dissimilarities": 20, "tol": 0.0, "max_iter": 40, "d0": "q0.5"}
 #: Seconds without any end after which a job counts as hung: the deadlines of a run, added up.
 DEADLINE = 600.0
+#: Numbers of jobs from here on run in peace, before and after the faults.
+QUIET = 1000
 CLIENT = """
 import json, sys, time
 skew = float(sys.argv[1])
@@ -106,6 +122,8 @@ class Chaos:
         self.cluster = FaultCluster(folder / "dask")
         self.jobs: list[One] = []
         self.api = ""
+        self.prefect: Proxy | None = None
+        self._prefect_pid: Callable[[], int] = lambda: 0
         self.servers: dict[str, subprocess.Popen] = {}
         self.restart: dict[str, Callable[[], None]] = {}
         self._repairs: list[threading.Thread] = []
@@ -113,18 +131,12 @@ class Chaos:
 
     # ------------------------------------------------------------------ servers
     def start(self, stack: ExitStack, prefect: bool) -> None:
-        port = free_port()
-        command = [
-            str(Path(sys.executable).parent / "moto_server"),
-            "-H",
-            "127.0.0.1",
-            "-p",
-            str(port),
-        ]
-        s3 = stack.enter_context(process(command, self.folder / "s3.log"))
-        wait_for("S3", lambda: answers(f"http://127.0.0.1:{port}/moto-api/"), process=s3)
-        self.s3 = Proxy("127.0.0.1", port)
+        self.storage = Storage(self.folder)
+        stack.callback(self.storage.close)
+        self.storage.start()
+        self.s3 = Proxy("127.0.0.1", self.storage.port)
         stack.callback(self.s3.cut)
+        self.disk: Disk | None = stack.enter_context(small_disk(self.folder / "disk", 64))
         os.environ |= {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.s3.port}", "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1",
@@ -139,7 +151,11 @@ class Chaos:
         stack.callback(self.network.cut)
         if prefect:
             server = stack.enter_context(prefect_server(self.folder / "prefect"))
-            self.api = server.api_url
+            self.prefect = Proxy("127.0.0.1", int(server.api_url.split(":")[2].split("/")[0]))
+            stack.callback(self.prefect.cut)
+            self.api = f"http://127.0.0.1:{self.prefect.port}/api"
+            self.restart["prefect server"] = server.restart  # which kills it first
+            self._prefect_pid = server.pid
             context = server.worker({})
             self.servers["prefect worker"] = context.__enter__()
 
@@ -185,20 +201,23 @@ class Chaos:
             one.errors.append(lines[-1] if lines else "?")
         self.submit(one)
 
-    def run(self, jobs: int, minutes: float) -> None:
-        """Jobs, some at once, and faults until the time is over; then the jobs end in peace."""
-        answers = [expected(self.folder, number) for number in range(jobs)]
+    def run(self, numbers: range, minutes: float) -> None:
+        """Jobs, some at once, and faults until the time is over; then those that were begun end in
+        peace, and no other begins. With 0 minutes all run in peace."""
+        answers = {number: expected(self.folder, number) for number in numbers}
         calm = time.monotonic() + 60 * minutes
-        waiting = list(range(jobs))
+        waiting = list(numbers)
         next_fault = time.monotonic() + 10
         while True:
             under_way = [one for one in self.jobs if one.seconds == 0.0]
+            if minutes and time.monotonic() > calm:
+                waiting.clear()
             if not under_way and not waiting:
                 break
             while waiting and len(under_way) < self.at_once:
                 number = waiting.pop(0)
                 data, mass = answers[number]
-                place = "s3://chaos" if number % 2 else str(self.folder / "storage")
+                place = "s3://chaos" if number % 2 else str(self.folder / "disk/storage")
                 one = One(number, place, data, mass)
                 self.jobs.append(one)
                 under_way.append(one)
@@ -221,11 +240,15 @@ class Chaos:
     def fault(self, under_way: list[One]) -> None:
         kinds = ["kill job", "kill job", "kill client", "kill worker", "kill scheduler",
                  "stop worker", "stop scheduler", "stop job", "cut scheduler", "cut storage",
-                 "stall storage", *(f"kill {name}" for name in self.servers)]  # fmt: skip
+                 "stall storage", "kill storage", *(["fill disk"] if self.disk else []),
+                 *(["kill prefect worker", "kill prefect server", "cut prefect"]
+                   if self.api else [])]  # fmt: skip
         kind = self.random.choice(kinds)
         verb, what = kind.split(" ", 1)
         if what in self._busy or (what == "worker" and "scheduler" in self._busy):
             return
+        if what.startswith("prefect") and any(one.startswith("prefect") for one in self._busy):
+            return  # a worker does not start without its server
         done = getattr(self, f"_{verb}")(what, under_way)
         if done:
             self.faults[kind] += 1
@@ -242,6 +265,9 @@ class Chaos:
         if what == "scheduler":
             assert self.cluster.scheduler is not None
             return self.cluster.scheduler.pid
+        if what == "storage":
+            assert self.storage.process is not None
+            return self.storage.process.pid
         return self.servers[what].pid
 
     def _job_process(self, one: One) -> int | None:
@@ -254,6 +280,9 @@ class Chaos:
         return None
 
     def _kill(self, what: str, under_way: list[One]) -> bool:
+        if what == "prefect server":
+            self._later(what, self.restart[what])
+            return True
         pid = self._victim(what, under_way)
         if pid is None:
             return False
@@ -263,6 +292,8 @@ class Chaos:
             self._later(what, lambda: self.cluster.replace_scheduler())
         elif what == "worker":
             self._later(what, self._new_worker)
+        elif what == "storage":
+            self._later(what, self.storage.again)
         elif what in self.restart:
             self._later(what, self.restart[what])
         return True
@@ -289,7 +320,9 @@ class Chaos:
         return True
 
     def _cut(self, what: str, under_way: list[One]) -> bool:
-        network = self.s3 if what == "storage" else self.network
+        networks = {"storage": self.s3, "prefect": self.prefect, "scheduler": self.network}
+        network = networks[what]
+        assert network is not None
         network.cut()
         self._mend(what, network)
         return True
@@ -297,6 +330,19 @@ class Chaos:
     def _stall(self, what: str, under_way: list[One]) -> bool:
         self.s3.stall()
         self._mend(what, self.s3)
+        return True
+
+    def _fill(self, what: str, under_way: list[One]) -> bool:
+        disk = self.disk
+        assert disk is not None
+        disk.fill()
+        seconds = self.random.uniform(2, 12)
+
+        def make_room() -> None:
+            time.sleep(seconds)
+            disk.make_room()
+
+        self._later(what, make_room)
         return True
 
     def _mend(self, what: str, network: Proxy) -> None:
@@ -326,9 +372,20 @@ class Chaos:
     def settle(self) -> None:
         for thread in self._repairs:
             thread.join(120)
-        self.s3.mend()
-        self.network.mend()
+        for network in (self.s3, self.network, self.prefect):
+            if network is not None:
+                network.mend()
         self._new_worker()
+
+    def memory(self, first: int) -> list[int]:
+        """Bytes of each worker after some quiet jobs at once, from the number `first` on."""
+        from distributed import Client as Dask
+
+        self.run(range(first, first + self.at_once), 0.0)
+        with Dask(self.cluster.address, set_as_default=False, timeout=60) as client:
+            wait_for("the workers", lambda: len(client.nthreads()) >= 2)
+            time.sleep(2)  # shares are dropped
+            return sorted(client.run(resident).values())
 
     def left_over(self) -> dict[str, int]:
         """Counted when all jobs have ended."""
@@ -337,13 +394,14 @@ class Chaos:
         with Dask(self.cluster.address, set_as_default=False, timeout=60) as client:
             wait_for("the workers", lambda: len(client.nthreads()) >= 2)
             time.sleep(2)
-            shares = sum(client.run(_held).values())
-            inside, queued = client.run_on_scheduler(_booked)
-        own = {child.pid for child in self.cluster._all}
-        processes = [
-            one for one in psutil.process_iter(["pid", "cmdline"])
-            if one.pid not in own and _is_job(one, self.mark)
-        ]  # fmt: skip
+            shares = sum(client.run(shares_held).values())
+            inside, queued = client.run_on_scheduler(booked)
+        servers = [*self.cluster._all, self.storage.process]
+        own = {child.pid for child in servers if child is not None} | {self._prefect_pid()}
+        workers = {child.pid for child in self.servers.values()}
+        processes = wait_until_none(lambda: strays(self.mark, own, workers), 60)
+        for line in processes:
+            print(f"  left: {line}")
         drafts = leases = 0
         for one in self.jobs:
             names = children(one.url)
@@ -358,66 +416,51 @@ class Chaos:
         }  # fmt: skip
 
 
-def _held() -> int:
-    from evdist.engine.worker_state import STATES  # those of the worker
-
-    return len(STATES)
-
-
-def _booked(dask_scheduler: object = None) -> tuple[int, int]:
-    from evdist.engine.admission import book_of  # that of the scheduler
-
-    book = book_of(dask_scheduler)
-    return len(book.inside), len(book.waiting)
-
-
-def _in_use() -> set[str]:
-    """Names of shared memory that some process has mapped or open: perhaps not ours."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/maps"):
-        with suppress(OSError):
-            for line in path.read_text().splitlines():
-                if "/dev/shm/" in line:
-                    found.add(line.split("/dev/shm/")[1].split(" ")[0])
+def wait_until_none(look: Callable[[], list[str]], seconds: float) -> list[str]:
+    """What is there when nothing is left, or the time is over: a process needs some to end."""
+    late = time.monotonic() + seconds
+    while (found := look()) and time.monotonic() < late:
+        time.sleep(1)
     return found
-
-
-def _is_job(one: psutil.Process, mark: str) -> bool:
-    try:
-        return (
-            "evdist.service.client.background" in " ".join(one.cmdline())
-            and one.environ().get("EVDIST_CHAOS") == mark
-        )
-    except psutil.Error:
-        return False
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--minutes", type=float, default=20.0, help="of faults")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=20)
     parser.add_argument("--at-once", type=int, default=3)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two faults")
     parser.add_argument("--prefect", action="store_true")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # servers end, too
     bounds = Bounds()
     memory = set(os.listdir("/dev/shm"))
     with tempfile.TemporaryDirectory(prefix="chaos-") as name, ExitStack() as stack:
         chaos = Chaos(Path(name), given.seed, given.at_once, given.every)
         chaos.start(stack, given.prefect)
-        chaos.run(given.jobs, given.minutes)
+        before = chaos.memory(QUIET)
+        print(f"memory of the workers: {[round(size / 1e6) for size in before]} MB", flush=True)
+        chaos.run(range(given.jobs), given.minutes)
         chaos.settle()
-        bounds.head(f"{len(chaos.jobs)} jobs, {sum(chaos.faults.values())} faults")
+        after = chaos.memory(QUIET + 100)
+        print(f"memory of the workers: {[round(size / 1e6) for size in after]} MB", flush=True)
+        jobs = [one for one in chaos.jobs if one.number < QUIET]
+        bounds.head(f"{len(jobs)} jobs, {sum(chaos.faults.values())} faults")
         for kind, count in sorted(chaos.faults.items()):
-            bounds.note(kind, count)
+            bounds.note(kind, count, digits=0)
         bounds.at_most("jobs without the right bits", sum(not one.good for one in chaos.jobs), 0)
-        bounds.note("clients started", sum(one.clients for one in chaos.jobs))
-        bounds.note("longest job, s", max(one.seconds for one in chaos.jobs))
+        bounds.note("clients started", sum(one.clients for one in jobs), digits=0)
+        bounds.note("longest job, s", max(one.seconds for one in jobs), digits=0)
         for what, count in chaos.left_over().items():
             bounds.at_most(what, count, 0)
-        new = set(os.listdir("/dev/shm")) - memory
-        bounds.at_most("shared memory that no process holds", len(new - _in_use()), 0)
+        new = set(os.listdir("/dev/shm")) - memory - shared_memory_in_use()
+        bounds.at_most("shared memory that no process holds", len(new), 0)
+        bounds.note("memory of a worker before, MB", max(before) / 1e6, digits=0)
+        bounds.note("largest after, MB", max(after) / 1e6, digits=0)
+        bounds.at_most("largest after / before", max(after) / max(before), 1.05)
+        if chaos.disk is None:
+            print("  the disk was not filled: no right to mount a small one")
         told = Counter(text[:160] for one in chaos.jobs for text in one.errors)
         for text, count in told.most_common():
             print(f"  {count} x {text}")

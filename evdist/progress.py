@@ -6,13 +6,17 @@ fit is over, also when it fails.
 
 from __future__ import annotations
 
+import html
 import logging
 import math
+import sys
 import time
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, SpinnerColumn, Task, TextColumn
 from rich.progress import Progress as Bar
+from rich.progress_bar import ProgressBar as DrawnBar
 
 from evdist.engine.progress import Progress
 
@@ -20,6 +24,8 @@ __all__ = ["LogProgress", "ProgressBar", "one_line"]
 
 #: Seconds between two lines of one stage where there is no terminal.
 _SECONDS_PER_LINE = 10.0
+#: Seconds between two pictures of the bar in a notebook.
+_SECONDS_PER_PICTURE = 0.2
 
 
 def one_line(news: Progress) -> str:
@@ -27,7 +33,8 @@ def one_line(news: Progress) -> str:
     most = "of at most" if news.unit == "sweep" else "of"
     count = f"{news.unit} {news.sweep:,} {most} {news.max_sweeps:,}" if news.max_sweeps else ""
     # The time left is a guess from below: the stopping rule cannot be met sooner.
-    left = "" if math.isnan(news.seconds_left) else f"at least {_seconds(news.seconds_left)} left"
+    known = news.max_sweeps and not math.isnan(news.seconds_left)
+    left = f"at least {_seconds(news.seconds_left)} left" if known else ""
     said = ", ".join(filter(None, (count, _measures(news), left)))
     return f"{news.stage}: {said}" if said else news.stage
 
@@ -93,14 +100,15 @@ class LogProgress:
 class ProgressBar:
     """Shows stage, sweep, objective, rows per second and time left of a fit.
 
-    In a terminal: a bar for the present stage, and one line for every stage that is over. The bar
-    measures time against the least time left, so it may wait near its end. Elsewhere (a file, a
-    notebook): plain lines, at the first sweep of a stage, every ten seconds, and at its end.
+    In a terminal and in a notebook: a bar for the present stage, and one line for every stage that
+    is over. The bar measures time against the least time left, so it may wait near its end.
+    Elsewhere (a file, a log): plain lines, at the first sweep of a stage, every ten seconds, and
+    at its end.
 
     Parameters
     ----------
     console : rich.console.Console, default=None
-        Where to write; None is the standard error output.
+        Where to write; None is the notebook's cell, or the standard error output.
 
     Examples
     --------
@@ -111,15 +119,28 @@ class ProgressBar:
 
     def __init__(self, console: Console | None = None):
         self.console = console
-        self._view: _Terminal | _Lines | None = None
+        self._view: _Terminal | _Notebook | _Lines | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a bar can move here: in a terminal, or in a notebook."""
+        if self.console is None and _notebook() is not None:
+            return True
+        return (self.console or Console(stderr=True)).is_terminal
 
     def __call__(self, news: Progress) -> None:
         if self._view is None:
             # Made now, not before: an estimator that has not been fitted can be copied and sent
             # to other processes with all its listeners.
-            console = self.console or Console(stderr=True)
-            self._view = _Terminal(console) if console.is_terminal else _Lines(console)
+            self._view = self._made()
         self._view.show(news)
+
+    def _made(self) -> _Terminal | _Notebook | _Lines:
+        display = _notebook() if self.console is None else None
+        if display is not None:
+            return _Notebook(display)
+        console = self.console or Console(stderr=True)
+        return _Terminal(console) if console.is_terminal else _Lines(console)
 
     def close(self) -> None:
         """Take the bar away and leave the last lines; the next fit gets a new one."""
@@ -160,7 +181,7 @@ class _Terminal:
         self._bar = Bar(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=10),
+            _TimedBar(bar_width=10),
             TextColumn("{task.fields[state]}", markup=False),
             console=console,
             transient=True,
@@ -171,29 +192,16 @@ class _Terminal:
     def show(self, news: Progress) -> None:
         now = time.monotonic()
         # Short enough for 80 columns.
-        known = not math.isnan(news.seconds_left)
-        left = f"> {_seconds(news.seconds_left)} left" if known else ""
-        state = ", ".join(filter(None, (_measures(news, 4), left)))
+        state = _state(news)
         if self._last is None or self._last.stage != news.stage:
             self._end_stage()
             self._began = now
-            self._task = self._bar.add_task(news.stage, total=1.0, state=state)
+            timed = math.nan if news.max_sweeps else news.seconds_left
+            self._task = self._bar.add_task(news.stage, total=1.0, state=state, timed=timed)
         self._last = news
-        past = now - self._began
-        if known:
-            share = past / (past + news.seconds_left) if past > 0 else 0.0
-        else:
-            share = news.sweep / news.max_sweeps if news.max_sweeps else 0.0
         # A guess may grow; a bar that goes back would only puzzle.
-        share = max(share, self._bar.tasks[0].completed)
-        self._bar.update(
-            self._task,
-            description=f"{news.stage}: {news.unit} {news.sweep:,}"
-            if news.max_sweeps
-            else news.stage,
-            completed=share,
-            state=state,
-        )
+        share = max(_share(news, now - self._began), self._bar.tasks[0].completed)
+        self._bar.update(self._task, description=_title(news), completed=share, state=state)
 
     def close(self) -> None:
         try:
@@ -206,6 +214,90 @@ class _Terminal:
             self._bar.remove_task(self._task)
             _write_line(self._bar.console, _last_line(self._last))
             self._last = None
+
+
+class _TimedBar(BarColumn):
+    """A bar that moves by itself through a stage that says how long it takes, and counts nothing.
+
+    It stops short of its end: the stage may take longer than it says.
+    """
+
+    def render(self, task: Task) -> DrawnBar:
+        timed = task.fields.get("timed", math.nan)
+        if timed > 0.0:
+            task.completed = max(task.completed, min((task.elapsed or 0.0) / timed, 0.95))
+        return super().render(task)
+
+
+def _title(news: Progress) -> str:
+    return f"{news.stage}: {news.unit} {news.sweep:,}" if news.max_sweeps else news.stage
+
+
+def _state(news: Progress) -> str:
+    """What stands behind a bar: short enough for 80 columns."""
+    known = news.max_sweeps and not math.isnan(news.seconds_left)
+    left = f"> {_seconds(news.seconds_left)} left" if known else ""
+    return ", ".join(filter(None, (_measures(news, 4), left)))
+
+
+def _share(news: Progress, past: float) -> float:
+    """The part of a stage that is done after `past` seconds."""
+    if not math.isnan(news.seconds_left):
+        return past / (past + news.seconds_left) if past > 0 else 0.0
+    return news.sweep / news.max_sweeps if news.max_sweeps else 0.0
+
+
+def _notebook() -> Any:
+    """IPython's `display` in a notebook, None elsewhere.
+
+    IPython is never imported: in a notebook it is there already.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    # The shell of a terminal has no kernel to send pictures to.
+    return None if getattr(shell, "kernel", None) is None else sys.modules["IPython"].display
+
+
+class _Notebook:
+    """A live bar in the output of a notebook's cell; only its lines stay when it is over."""
+
+    def __init__(self, display: Any):
+        self._lines: list[str] = []
+        self._last: Progress | None = None
+        self._began = self._drawn = 0.0
+        self._handle = display.display(self, display_id=True)
+
+    def show(self, news: Progress) -> None:
+        now = time.monotonic()
+        first = self._last is None or self._last.stage != news.stage
+        if first:
+            self._end_stage()
+            self._began = now
+        self._last = news
+        if first or now - self._drawn >= _SECONDS_PER_PICTURE:
+            self._drawn = now
+            self._handle.update(self)
+
+    def close(self) -> None:
+        self._end_stage()
+        self._handle.update(self)
+
+    def _end_stage(self) -> None:
+        if self._last is not None:
+            self._lines.append(_last_line(self._last))
+            self._last = None
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._lines, *([] if self._last is None else [one_line(self._last)])])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<div>{html.escape(line)}</div>" for line in self._lines]
+        if self._last is not None:
+            # Without a value the browser moves the bar to and fro.
+            share = _share(self._last, time.monotonic() - self._began)
+            value = f' value="{share:.3f}"' if self._last.max_sweeps else ""
+            said = " ".join(map(html.escape, (_title(self._last), _state(self._last))))
+            parts.append(f"<div><progress max='1'{value}></progress> {said}</div>")
+        return "".join(parts)
 
 
 def _write_line(console: Console, text: str) -> None:

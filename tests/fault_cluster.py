@@ -14,6 +14,8 @@ from distributed import Client
 from service.servers import ROOT, answers, end, free_port, wait_for
 
 BIN = Path(sys.executable).parent
+#: What the scheduler loads beside Dask.
+PRELOAD = "evdist.service.monitor.scheduler"
 
 
 class FaultCluster:
@@ -47,7 +49,7 @@ class FaultCluster:
         self.scheduler = self._start(
             "scheduler", "scheduler", "--host", "127.0.0.1", "--port", str(self.port),
             "--dashboard-address", f"127.0.0.1:{board}", "--no-show",
-            "--preload", "evdist.service.monitor.scheduler",
+            "--preload", PRELOAD,
         )  # fmt: skip
         wait_for("the scheduler", lambda: answers(f"http://127.0.0.1:{board}/health"),
                  process=self.scheduler)  # fmt: skip

@@ -6,6 +6,8 @@ import copy
 import io
 import logging
 import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS, progress
 from evdist.engine.progress import Progress
+from evdist.estimators import callbacks
+from evdist.kernels.compiled import is_loaded
 from evdist.progress import LogProgress, ProgressBar, one_line
 
 SHOW_CURSOR = "\x1b[?25h"
@@ -200,3 +204,112 @@ def test_listeners_change_no_bit(X):
     _, console = output(terminal=True)
     heard = EVCLUS(3, random_state=0, callbacks=[ProgressBar(console), LogProgress()]).fit(X)
     np.testing.assert_array_equal(quiet.credal_partition_.mass, heard.credal_partition_.mass)
+
+
+# ---------------------------------------------------------------------- while kernels are compiled
+def test_the_bar_of_a_stage_of_known_length_moves_by_itself():
+    file, console = output(terminal=True)
+    bar = ProgressBar(console)
+    bar(Progress("compiling once, about 8 s", 0, 0, seconds_left=8.0))
+    task = bar._view._bar.tasks[0]
+    for past, share in ((0.0, 0.0), (4.0, 0.5), (100.0, 0.95)):
+        task.start_time = task.get_time() - past
+        bar._view._bar.refresh()
+        assert task.completed == pytest.approx(share, abs=0.05)
+    bar.close()
+    assert "compiling once, about 8 s" in file.getvalue() and "left" not in file.getvalue()
+
+
+def test_a_stage_of_known_length_is_one_line_without_a_terminal():
+    assert one_line(Progress("compiling once", 0, 0, seconds_left=8.0)) == "compiling once"
+
+
+class Function:
+    """As a function of numba: `overloads` fills when it is compiled."""
+
+    def __init__(self):
+        self.overloads = {}
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_bar_waits_until_the_kernels_are_there(verbose, monkeypatch):
+    shown, function = [], Function()
+
+    class Shown:
+        is_live = True
+
+        def __call__(self, news):
+            shown.append(news.stage)
+
+        def close(self):
+            shown.append("closed")
+
+    places = {"evdist.progress:ProgressBar": Shown}
+    monkeypatch.setattr(callbacks, "load", lambda place: places.get(place, function))
+    monkeypatch.setattr(callbacks, "is_compiled", is_loaded)
+    model = EVCLUS(verbose=verbose)
+    with model._reporting() as report:
+        report(Progress("choose d0", 0, 0))
+        function.overloads = {"signature": "code"}
+        for stage in ("draw pairs", "fit"):
+            report(Progress(stage, 0, 0))
+    said = ["draw pairs", "fit"] if verbose else []
+    assert shown == ["compiling once, about 8 s", *said, "closed"]
+
+
+# ---------------------------------------------------------------------- in a notebook
+class Cell:
+    """IPython's `display` module and the handle of one display."""
+
+    def __init__(self):
+        self.pictures: list[str] = []
+
+    def display(self, view, display_id):
+        assert display_id is True
+        return self
+
+    def update(self, view):
+        self.pictures.append(view._repr_html_())
+
+
+@pytest.fixture
+def cell(monkeypatch) -> Cell:
+    cell = Cell()
+    shell = SimpleNamespace(kernel=object())
+    module = SimpleNamespace(get_ipython=lambda: shell, display=cell)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    return cell
+
+
+def test_a_notebook_gets_a_live_bar_and_keeps_the_lines(cell):
+    bar = ProgressBar()
+    assert bar.is_live
+    bar(Progress("first <masses>", 0, 0))
+    bar(news("fit", 1))
+    bar.close()
+    first, second, last = cell.pictures
+    assert "<progress max='1'></progress> first &lt;masses&gt;" in first
+    assert "<div>first &lt;masses&gt;</div>" in second and 'value="0.000"' in second
+    assert "fit: sweep 1 objective 0.01235, 1.2 million rows/s, &gt; 12 s left" in second
+    assert last.endswith("<div>fit: 1 sweep, objective 0.0123457, 1.2 million rows/s</div>")
+    assert "progress " not in last
+
+
+def test_a_notebook_is_not_flooded(cell, monkeypatch):
+    clock = iter([0.0, 0.1, 0.19, 0.25, 0.3, 9.0, 9.1])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock, 9.2))
+    bar = ProgressBar()
+    for sweep in range(1, 4):
+        bar(news(sweep=sweep))
+    assert len(cell.pictures) < 3
+
+
+def test_a_fit_and_its_text_in_a_notebook(cell, X):
+    EVCLUS(3, random_state=0, verbose=True).fit(X)
+    assert "choose d0" in cell.pictures[0] and "sweeps, objective" in cell.pictures[-1]
+
+
+def test_the_shell_of_a_terminal_is_no_notebook(monkeypatch):
+    module = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    assert progress._notebook() is None

@@ -172,6 +172,11 @@ class Bootclus(RowMasses, CredalClusterer):
     callbacks: Sequence[Callable[[Progress], None]] = ()
     verbose: bool = False
 
+    @property
+    def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
+        on_cpu = self.device == "cpu"
+        return ("evdist.bootclus.interval_kernel:interval_rows", 13) if on_cpu else None
+
     # ------------------------------------------------------------------ fitting
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
         """Cluster the objects.

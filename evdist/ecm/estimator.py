@@ -118,6 +118,11 @@ class ECM(MeansClusterer):
     callbacks: Sequence[Callable[[Progress], None]] = ()
     verbose: bool = False
 
+    @property
+    def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
+        # The start from seeds is always in the Euclidean metric.
+        return ("evdist.ecm.kernel:euclidean_sums", 4) if isinstance(self.init, str) else None
+
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> Model:
         integer("pair_neighbours", self.pair_neighbours, 1)
         delta, beta = delta_for(self.delta, X, w), beta_for(self.beta, *X.shape)

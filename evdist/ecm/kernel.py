@@ -33,6 +33,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from evdist.kernels.inner import njit_inner
+
 #: Objects in a tile; a tile's table of f = 60 focal sets stays in the first cache.
 TILE = 64
 
@@ -48,7 +50,7 @@ class Costs(NamedTuple):
     beta: float
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _dot(x, y):
     """Sum over a tile of x y, in eight sums of their own: a fixed order that vectorises."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -64,7 +66,7 @@ def _dot(x, y):
     return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _load(X, w, lo, centre, Y, wt):
     """Rows lo.. of X minus the centre, turned, and their weights; rows past the end weigh nothing.
 
@@ -81,12 +83,13 @@ def _load(X, w, lo, centre, Y, wt):
     return rows
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _euclidean(Y, V, spread, costs, D, D1):
     """b of every focal set, D (f, TILE), from the squared distances D1 (c, TILE)."""
     for k in range(V.shape[0]):
         row = D1[k]
-        row[:] = 0.0
+        for t in range(TILE):
+            row[t] = 0.0
         for a in range(V.shape[1]):
             v, y = V[k, a], Y[a]
             for t in range(TILE):
@@ -107,7 +110,7 @@ def _euclidean(Y, V, spread, costs, D, D1):
                 row[t] = weight * max(part * row[t] - off, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _adaptive(Y, j, vbar, L, weight, Z, row):
     """b of focal set j under S_j = L_j L_j'; Z (d + 1, TILE) keeps y = x - vbar_j in its rows."""
     d = Y.shape[0]
@@ -116,9 +119,11 @@ def _adaptive(Y, j, vbar, L, weight, Z, row):
         v, y, here = vbar[j, a], Y[a], Z[a]
         for t in range(TILE):
             here[t] = y[t] - v
-    row[:] = 0.0
+    for t in range(TILE):
+        row[t] = 0.0
     for a in range(d):
-        z[:] = 0.0
+        for t in range(TILE):
+            z[t] = 0.0
         for b in range(a, d):
             factor, here = L[j, b, a], Z[b]
             for t in range(TILE):
@@ -127,17 +132,17 @@ def _adaptive(Y, j, vbar, L, weight, Z, row):
             row[t] += weight * (z[t] * z[t])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _powers(D, P, costs, least, Z):
     """From b in D: r in D, p = r^(1/(beta-1)) in P, and per object min_j b_j and Z = sum_j p_j."""
     f = D.shape[0]
-    D[0, :] = costs.delta2
-    least[:] = D[0]
+    for t in range(TILE):
+        D[0, t] = least[t] = costs.delta2
+        Z[t] = 0.0
     for j in range(1, f):
         row = D[j]
         for t in range(TILE):
             least[t] = min(least[t], row[t])
-    Z[:] = 0.0
     e = 1.0 / (costs.beta - 1.0)
     for j in range(f):
         row, p = D[j], P[j]
@@ -154,7 +159,7 @@ def _powers(D, P, costs, least, Z):
             Z[t] += p[t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _shares(D, P, costs, least, Z, wt):
     """Turn P into w m^beta; returns the sum of w J over the tile."""
     scale = np.empty(TILE)
@@ -183,7 +188,9 @@ def euclidean_sums(X, w, centre, V, spread, costs, W, B):
     f = len(costs.weight)
     Y, wt = np.empty((d, TILE)), np.empty(TILE)
     D, P, D1 = np.empty((f, TILE)), np.empty((f, TILE)), np.empty((c, TILE))
-    least, Z, one = np.empty(TILE), np.empty(TILE), np.ones(TILE)
+    least, Z, one = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    for t in range(TILE):
+        one[t] = 1.0
     J = 0.0
     for lo in range(0, X.shape[0], TILE):
         _load(X, w, lo, centre, Y, wt)
@@ -191,7 +198,9 @@ def euclidean_sums(X, w, centre, V, spread, costs, W, B):
         _powers(D, P, costs, least, Z)
         J += _shares(D, P, costs, least, Z, wt)
         U = D1  # the distances are used up
-        U[:] = 0.0
+        for k in range(c):
+            for t in range(TILE):
+                U[k, t] = 0.0
         for j in range(f):
             g, share = P[j], costs.share[j]
             W[j] += _dot(g, one)
@@ -220,7 +229,7 @@ def euclidean_masses(X, centre, V, spread, costs, M):
         _write(P, Z, lo, rows, M)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _write(P, Z, lo, rows, M):
     for t in range(rows):
         scale = 1.0 / Z[t]
@@ -238,7 +247,9 @@ def adaptive_sums(X, w, centre, vbar, L, costs, W, T, Q):
     f, d = vbar.shape
     Y, wt, Zd = np.empty((d, TILE)), np.empty(TILE), np.empty((d + 1, TILE))
     D, P = np.empty((f, TILE)), np.empty((f, TILE))
-    least, Z, one = np.empty(TILE), np.empty(TILE), np.ones(TILE)
+    least, Z, one = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    for t in range(TILE):
+        one[t] = 1.0
     J = 0.0
     for lo in range(0, X.shape[0], TILE):
         _load(X, w, lo, centre, Y, wt)

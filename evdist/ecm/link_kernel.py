@@ -53,7 +53,8 @@ def update_linked(M, q, objects, first, partner, kind, R):
     g = np.empty(f)
     for p in range(len(objects)):
         i = objects[p]
-        g[:] = 0.0
+        for j in range(f):
+            g[j] = 0.0
         for at in range(first[p], first[p + 1]):
             A, other = R[kind[at]], M[partner[at]]
             for j in range(f):

@@ -112,8 +112,8 @@ def loss(
     pl, back = np.empty(c), np.empty(c)
     total = 0.0
     for i in range(n):
-        u[:] = 0.0
-        du[:] = 0.0
+        for k in range(c):
+            u[k] = du[k] = 0.0
         for e in range(K):
             k = y[who[i, e]]
             phi = alpha * np.exp(-gamma[k] * d2[i, e])

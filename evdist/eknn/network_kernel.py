@@ -28,7 +28,8 @@ def _combine(x, P, alpha, gamma, U, a, near, s, T):
     """
     r, d = P.shape
     c = U.shape[1]
-    T[:] = 1.0
+    for k in range(len(T)):
+        T[k] = 1.0
     for i in range(r):
         d2 = 0.0
         for j in range(d):

@@ -26,8 +26,9 @@ logger = logging.getLogger("evdist.job")
 
 #: Share of a worker's limit that jobs may fill: at 80 % Dask pauses it.
 USABLE = 0.75
-#: Bytes of a worker process without any job: the interpreter, its libraries, compiled kernels.
-BASE = 300 << 20
+#: Bytes of a worker process without any job: the interpreter, its libraries, compiled kernels. It
+#: had 407 MB after four jobs at once (benchmarks/chaos.py).
+BASE = 400 << 20
 #: Seconds between two requests of a job that waits.
 _LOOK = 1.0
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from evdist.engine.progress import Progress
-from evdist.kernels.compiled import is_compiled
+from evdist.kernels.compiled import is_compiled, is_loaded
 from evdist.registry import load
 
 try:  # scikit-learn's callback protocol came with 1.9
@@ -26,12 +26,15 @@ class SweepCallbacks(CallbackSupportMixin):
     """Tells `self.callbacks` and scikit-learn's callbacks about every sweep.
 
     Those of `self.callbacks` that have a method `close` are closed when the fit is over; with
-    `verbose`, a progress bar listens too.
+    `verbose`, a progress bar listens too. Where kernels have to be compiled first, a bar shows it
+    even without `verbose`, and goes when they are there.
     """
 
     callbacks: Any
     verbose: bool
     _bar: Any = None
+    #: The function of `_compiles` while it is not there yet.
+    _compiling: Any = None
     max_iter: int
     #: The slowest function to compile, as "module:name", and the seconds that all take together.
     _compiles: tuple[str, int] | None = None
@@ -44,7 +47,7 @@ class SweepCallbacks(CallbackSupportMixin):
                 self._tell_of_compiling()
                 yield report
         finally:
-            listeners, self._bar = self._listeners(), None
+            listeners, self._bar, self._compiling = self._listeners(), None, None
             for listen in listeners:
                 if hasattr(listen, "close"):
                     listen.close()
@@ -73,13 +76,19 @@ class SweepCallbacks(CallbackSupportMixin):
         """On the first fit of a machine: why it takes longer than the next."""
         if self._compiles is None:
             return
-        function, seconds = self._compiles
-        if is_compiled(load(function)):
+        place, seconds = self._compiles
+        function = load(place)
+        if is_compiled(function):
             return
         said = f"compiling once, about {seconds} s"
-        self._tell(Progress(said, 0, 0))
         if not self._listeners():  # no bar and no log of its own
-            logging.getLogger("evdist").warning("evdist: %s; the next fit starts at once", said)
+            bar = load("evdist.progress:ProgressBar")()
+            if bar.is_live:
+                self._bar = bar
+            else:
+                logging.getLogger("evdist").warning("evdist: %s; the next fit starts at once", said)
+        self._tell(Progress(said, 0, 0, seconds_left=seconds))
+        self._compiling = function
 
     def _check_callbacks(self) -> None:
         known = isinstance(self.callbacks, Sequence)
@@ -92,5 +101,16 @@ class SweepCallbacks(CallbackSupportMixin):
         return [*self.callbacks, *([] if self._bar is None else [self._bar])]
 
     def _tell(self, news: Progress) -> None:
-        for listen in self._listeners():
+        for listen in self.callbacks:
             listen(news)
+        if self._bar is None:
+            return
+        if self._compiling is not None:
+            if not news.max_sweeps and not is_loaded(self._compiling):
+                return  # the kernels are compiled within the stages that come first
+            self._compiling = None
+            if not getattr(self, "verbose", 0):
+                bar, self._bar = self._bar, None
+                bar.close()
+                return
+        self._bar(news)

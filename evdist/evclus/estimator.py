@@ -13,20 +13,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
-from evdist.data.inputs import load
-from evdist.data.pair_checks import checked_pairs
-from evdist.data.sources import PairList, Source, is_pair_list, make_source
+from evdist.data.sources import PairList
 from evdist.data.sparse import SPARSE_METRICS
 from evdist.engine.admission import admitted
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import integer, weights
-from evdist.estimators.number import clusters_for
+from evdist.estimators.checks import weights
 from evdist.estimators.placing import RowMasses
 from evdist.estimators.saved import same_part
 from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import USUAL, checked_settings
-from evdist.evclus.geodesic import load_map, mapped, save_map
+from evdist.evclus.geodesic import load_map, save_map
+from evdist.evclus.input import rows_to_compare
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
 from evdist.evclus.partitions.estimator import (
@@ -73,7 +71,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
         (i, j, dissimilarity); or a function of two rows, called as metric(X[i], X[j]) with i < j.
         "geodesic" measures along the data, for clusters of any shape: the rows are mapped by
-        `evdist.features.GeodesicMap` first, new ones alike.
+        `evdist.features.GeodesicMap` first, new ones alike. "auto" clusters a sample by
+        "euclidean" and by "geodesic" and takes the one whose clusters cut fewer neighbours apart.
         A sparse matrix always holds the dissimilarities of the pairs it stores.
     scale : {"standard", "robust"} or None, default=None
         Take its centre from each column of X and divide it by its spread: mean and standard
@@ -151,6 +150,8 @@ class EVCLUS(RowMasses, CredalClusterer):
     n_iter_ : int
     converged_ : bool
     n_clusters_ : int
+    metric_ : str or callable
+        The metric; of "auto" the one it took.
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
         What "auto" tried: how far the partition of each quantile agrees with the reference, see
@@ -227,11 +228,11 @@ class EVCLUS(RowMasses, CredalClusterer):
         if in_partitions(self, X, client, linked=linked, weighted=weighted):
             fit_model_in_partitions(self, X, seed, client)
             return self
-        X, data, c = self._source(X, seed, attributes)
+        X, data, c, self._map = rows_to_compare(self, X, seed, attributes)
         settings = checked_settings(self, data, seed, c)
-        metric = self.metric if self._map is None else "chebyshev"
+        compared = "chebyshev" if self._map is not None else self._resolved
         constraints = Constraints.of(
-            X, data, must_link, cannot_link, self.expand_constraints, metric
+            X, data, must_link, cannot_link, self.expand_constraints, compared
         )
         weight = weights(sample_weight, data.n)
         groups = takes_groups(self, data, settings, bool(constraints), client)
@@ -262,7 +263,7 @@ class EVCLUS(RowMasses, CredalClusterer):
             if self.checkpoint is not None:
                 partition_site(self, client).lay_out(X)
             return self
-        _, data, c = self._source(X, seed)
+        _, data, c, self._map = rows_to_compare(self, X, seed)
         settings = checked_settings(self, data, seed, c)
         if has_device(self, client):
             return self
@@ -277,29 +278,22 @@ class EVCLUS(RowMasses, CredalClusterer):
                 site_of(self, client).sample(data, layout, 1.0, seed)
         return self
 
-    def _source(
-        self, X: Any, seed: int, attributes: Any = None
-    ) -> tuple[Any, Source | PairList, int]:
-        """The rows that are compared, their dissimilarities, and the number of clusters."""
-        listed = is_pair_list(X, self.metric)
-        X = load(X) if listed else self._table(X, ensure_min_samples=2)
-        self._map, metric, threads = None, self.metric, thread_count(self.n_jobs)
-        if metric == "geodesic" and not listed:
-            # Modes are counted where the rows lie, not along them.
-            c = clusters_for(self.n_clusters, X)
-            X, self._map = mapped(X, seed, self.n_jobs)
-            return X, make_source(X, "chebyshev", threads), integer("n_clusters", c, 1)
-        data = make_source(X, metric, threads)
-        if isinstance(data, PairList):
-            data = checked_pairs(data, attributes, seed)
-        elif attributes is not None:
-            raise ValueError("attributes belong to a list of pairs; here X has them: leave it out.")
-        return X, data, integer("n_clusters", clusters_for(self.n_clusters, data), 1)
+    @property
+    def _resolved(self) -> str | Callable:
+        """The metric, of "auto" the one it took."""
+        if self._map is not None:
+            return "geodesic"
+        return "euclidean" if self.metric == "auto" else self.metric
+
+    @property
+    def metric_(self) -> str | Callable:
+        check_is_fitted(self, "credal_partition_")
+        return self._resolved
 
     @property
     def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
-        # Measured on two cores with nothing else to do.
-        return ("evdist.evclus.rows.sweep:update_rows", 15) if self.device == "cpu" else None
+        # Measured on two cores with nothing else to do, as all numbers of this kind.
+        return ("evdist.evclus.rows.sweep:update_rows", 8) if self.device == "cpu" else None
 
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]

@@ -10,13 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 
+def is_loaded(function: Any) -> bool:
+    """Whether a function compiled by numba is in the memory of this process."""
+    return bool(getattr(function, "overloads", None))
+
+
 def is_compiled(function: Any) -> bool:
     """Whether a function compiled by numba is in memory or on disk for this source and processor.
 
     Where numba does not tell (its index is no public interface), the answer is yes: nothing is said
     rather than something wrong.
     """
-    if getattr(function, "overloads", None):
+    if is_loaded(function):
         return True
     try:
         return bool(function._cache._cache_file._load_index())

@@ -269,7 +269,8 @@ def transform(D, d0, out):
             for _ in range(7):
                 q *= q + 2.0
             some[i] = np.float32(-q)
-        out[lo : lo + size] = some[:size]
+        for i in range(size):
+            out[lo + i] = some[i]
 
 
 def pairwise(metric: Callable[[NDArray, NDArray], float], A: ArrayLike, B: ArrayLike) -> NDArray:

@@ -244,7 +244,7 @@ def fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner,
     `bounds` are those of blocks of at most s rows; the last place of some is empty.
     """
     B = bounds.size - 1
-    b = np.searchsorted(bounds, lo, side="right") - 1
+    b = 0
     for row in range(partner.shape[0]):
         i = lo + row
         while i >= bounds[b + 1]:

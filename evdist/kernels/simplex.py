@@ -25,6 +25,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from evdist.kernels.inner import njit_inner
+
 #: Proximal term, relative to the mean diagonal of S on the working set.
 _EPS = 1e-11
 #: Components enter one at a time; more rounds than this only happen between ties at rounding
@@ -32,7 +34,7 @@ _EPS = 1e-11
 MAX_ROUNDS = 200
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit_inner
 def _equality_step(S, g, work, s, ridge, L, d):
     """Minimise 1/2 d'(S_WW + eps I)d + g_W'd with 1'd = 0: LDL' and two solves.
 
@@ -92,7 +94,7 @@ def _equality_step(S, g, work, s, ridge, L, d):
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def support(m, f, work):
     """The components with mass, ascending, into `work`; returns how many."""
-    s = 0
+    s = np.int64(0)
     for j in range(f):
         if m[j] > 0.0:
             work[s] = j
@@ -100,7 +102,7 @@ def support(m, f, work):
     return s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _contains(work, s, j):
     for a in range(s):
         if work[a] == j:
@@ -108,7 +110,7 @@ def _contains(work, s, j):
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def minimise_on_working_set(S, g, m, f, s, tol, noise, work, L, d):
     """Minimise over the components in `work[:s]`, dropping those that reach zero.
 

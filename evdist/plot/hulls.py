@@ -327,9 +327,9 @@ def _legend(ax: Axes, classes: NDArray[Any] | None, *, has_outliers: bool, decid
         dot(blank, blank, "s", "sure member"),
         dot(tint(blank), blank, "s", "between clusters"),
         Line2D([], [], color=blank, lw=1.3,
-               label="all sure members" if decided else "lower approximation"),
+               label="around sure members" if decided else "lower approximation"),
         Line2D([], [], color=blank, lw=1.3, ls="--",
-               label="all for which it is open" if decided else "upper approximation"),
+               label="around all that may belong" if decided else "upper approximation"),
     ]  # fmt: skip
     if has_outliers:
         handles.append(dot("none", INK, "o", "outlier"))

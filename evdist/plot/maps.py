@@ -77,9 +77,7 @@ def contour_map(
 class _Plane:
     """A grid around the objects and the masses predicted on it."""
 
-    def __init__(
-        self, model: Any, X: ArrayLike, focal_sets: FocalSets | None, resolution: int
-    ) -> None:
+    def __init__(self, model: Any, X: Any, focal_sets: FocalSets | None, resolution: int) -> None:
         self.X = np.asarray(X, dtype=float)
         if self.X.ndim != 2 or self.X.shape[1] != 2 or not len(self.X):
             raise ValueError(
@@ -101,7 +99,9 @@ class _Plane:
         self.v = np.linspace(low[1] - margin[1], high[1] + margin[1], resolution)
         grid = np.stack(np.meshgrid(self.u, self.v), axis=-1).reshape(-1, 2)
         self.focal: FocalSets = focal_sets
-        self.mass = np.asarray(predict(grid), dtype=float)
+        # A model fitted to a data frame knows its columns; the grid has them, too.
+        named = type(X)(grid, columns=X.columns) if hasattr(X, "columns") else grid
+        self.mass = np.asarray(predict(named), dtype=float)
         expected = (len(grid), len(focal_sets))
         if self.mass.shape != expected:
             raise ValueError(

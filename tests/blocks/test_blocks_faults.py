@@ -177,7 +177,7 @@ def test_a_fit_that_is_given_up_drops_its_share_too(two_workers):
 # ---------------------------------------------------------------------- several jobs at once
 @pytest.fixture
 def scheduler(monkeypatch) -> Iterator[LocalCluster]:
-    """Room for 468 MiB of jobs on every worker.
+    """Room for 368 MiB of jobs on every worker.
 
     The workers are threads of the tests' own process, which may well use more than their limit:
     that must not pause them.

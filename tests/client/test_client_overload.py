@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -65,3 +66,25 @@ def test_a_server_that_goes_away_is_waited_for(server, monkeypatch):
         server._asked(lambda client: 1)  # it was never there
     server._answered = True
     assert server._asked(lambda client: 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "lost"),
+    [
+        ("Submitting", 100, False),
+        ("Submitting", 200, True),
+        ("Pending", 200, True),
+        ("InfrastructurePending", 10_000, False),  # Kubernetes looks for a place
+        ("Scheduled", 10_000, False),
+    ],
+)
+def test_a_run_whose_worker_died_before_it_began_is_lost(name, seconds, lost, monkeypatch):
+    """Chaos found it: the worker had taken the run, and was killed before it started a process."""
+    now = [0.0]
+    monkeypatch.setattr("evdist.stores.lease.time.monotonic", lambda: now[0])
+    state = SimpleNamespace(name=name, type=SimpleNamespace(value="PENDING"))
+    run = SimpleNamespace(id=f"{name}-{seconds}", state=state)
+    folder = SimpleNamespace(url="job", progress=lambda: None)
+    assert not deployment._is_lost(run, folder)
+    now[0] += seconds
+    assert deployment._is_lost(run, folder) is lost

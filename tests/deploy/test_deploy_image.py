@@ -55,6 +55,25 @@ def test_the_image_runs_as_nobody_in_particular() -> None:
     assert any(word == "HEALTHCHECK" for word, _ in final)
 
 
+def test_the_recipe_of_published_images_has_platforms_a_list_of_parts_and_pins() -> None:
+    """`docker buildx bake`: no option of it that the Dockerfile does not know."""
+    recipe = json.loads((DEPLOY / "docker-bake.json").read_text())
+    known = set(re.findall(r"^ARG (\w+)", DOCKERFILE, re.M))
+    cpu, cuda = recipe["target"]["cpu"], recipe["target"]["cuda"]
+    assert {*cpu["args"], *cuda["args"]} <= known
+    assert (ROOT / cpu["dockerfile"]).is_file()
+    assert set(cpu["platforms"]) == {"linux/amd64", "linux/arm64"}
+    assert {"type=sbom", "type=provenance,mode=max"} == set(cpu["attest"])
+    assert cuda["inherits"] == ["cpu"]
+    named = set(re.findall(r"\$\{(\w+)\}", json.dumps(recipe["target"])))
+    assert named == set(recipe["variable"])
+    # A digest is part of PYTHON: every stage starts from it.
+    assert {rest.split()[0] for stage in ("build", "") for word, rest in steps(stage)
+            if word == "FROM"} == {"python:${PYTHON}"}  # fmt: skip
+    chart = yaml.safe_load((ROOT / "helm/evdist/Chart.yaml").read_text())
+    assert recipe["variable"]["VERSION"]["default"] == chart["appVersion"]
+
+
 def test_what_is_copied_is_there_and_not_ignored() -> None:
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     allowed = {line[1:] for line in ignored if line.startswith("!")}

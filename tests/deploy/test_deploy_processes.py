@@ -155,6 +155,19 @@ def test_the_doctor_uses_the_certificates_of_the_environment(
     assert dask.good and "2 workers" in dask.found
 
 
+def test_the_doctor_finds_deployment_pool_and_clocks_of_a_release_in_order(
+    release: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, file in release.tls().items():
+        monkeypatch.setenv(f"EVDIST_TLS_{name.upper()}", file)
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", AUTH)
+    checks = {one.what: one for one in examine(str(tmp_path), release.api, release.scheduler)}
+    assert all(check.good for check in checks.values()), checks
+    assert "1 workers alive" in checks["work pool"].found
+    clocks = [what for what in checks if what.startswith("clock of")]
+    assert len(clocks) == 4
+
+
 def test_a_certificate_of_another_authority_is_refused(release: Running, tmp_path: Path) -> None:
     script = ROOT / "deploy" / "certificates.py"
     subprocess.run([sys.executable, script, tmp_path, "localhost"], check=True)

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.process
 #: The oldest Kubernetes that the chart is for, and the newest whose schemas are at hand.
 VERSIONS = ("1.29", kubernetes_validate.latest_version())
 CUSTOM = {"DaskCluster", "DaskWorkerGroup", "DaskAutoscaler", "Certificate", "Issuer",
-          "PrometheusRule", "ServiceMonitor"}  # fmt: skip
+          "HTTPRoute", "PrometheusRule", "ServiceMonitor"}  # fmt: skip
 Object = dict[str, Any]
 
 
@@ -60,6 +60,7 @@ def outside(values: Object) -> set[str]:
         *(storage["existingSecret"], storage["pvc"]["existingClaim"]),
         *(prefect["auth"]["existingSecret"], prefect["database"]["existingSecret"]),
         *(ingress["tlsSecretName"], ingress["dashboard"]["auth"]["existingSecret"]),
+        values["monitoring"]["serviceMonitor"]["prefect"]["existingSecret"],
         *values["image"]["pullSecrets"],
     }
     return declared - {""}
@@ -92,6 +93,7 @@ SHAPES: dict[str, Object] = {
         "privateKey": {"algorithm": str, "size": int, "rotationPolicy": str},
         "issuerRef": {"name": str, "kind": str, "group": str},
     },
+    "HTTPRoute": {"parentRefs": list, "hostnames": list, "rules": list},
     "PrometheusRule": {"groups": list},
     "ServiceMonitor": {
         "selector": {"matchLabels": dict, "matchExpressions": list},
@@ -322,6 +324,77 @@ def test_a_proxy_reaches_prefect_and_nothing_else() -> None:
     assert reached("minimal") == []
 
 
+def test_a_gateway_and_prometheus_reach_prefect_and_nothing_else() -> None:
+    chart = rendered("gateway")
+    found = chart_checks.reachable(everything(chart))
+    assert {row for row in found if row[0] == "@gateways"} == ways("@gateways prefect-server 4200")
+    assert {b for a, b, _ in found if a == "@monitoring"} == {
+        "scheduler", "worker", "prefect-server"
+    }  # fmt: skip
+    route = chart["HTTPRoute", "prefect"]["spec"]
+    assert route["hostnames"] == ["prefect.example.org"]
+    (target,) = route["rules"][0]["backendRefs"]
+    service = chart["Service", target["name"]]
+    assert target["port"] in [port["port"] for port in service["spec"]["ports"]]
+
+
+def test_prefect_is_scraped_with_its_auth_string() -> None:
+    chart = rendered("gateway")
+    (end,) = chart["ServiceMonitor", "evdist-prefect"]["spec"]["endpoints"]
+    assert (end["port"], end["path"]) == ("http-prefect", "/api/metrics")
+    assert end["basicAuth"]["password"] == {"name": "prefect-scrape", "key": "password"}
+    (server,) = [pod for pod in chart_checks.pods(chart.objects) if "-prefect" in pod.owner
+                 and pod.labels["app.kubernetes.io/component"] == "prefect-server"]  # fmt: skip
+    variables = {one["name"]: one.get("value") for one in server.containers[0]["env"]}
+    assert variables["PREFECT_SERVER_METRICS_ENABLED"] == "true"
+
+
+def test_the_database_is_migrated_before_an_upgrade_by_a_pod_that_reaches_nothing_else() -> None:
+    chart = rendered("gateway")
+    job, policy = chart["Job", "migrate"], chart["NetworkPolicy", "migrate"]
+    weights = []
+    for one in (policy, job):  # the policy first: all else is denied
+        notes = one["metadata"]["annotations"]
+        assert notes["helm.sh/hook"] == "pre-upgrade"
+        weights.append(int(notes.get("helm.sh/hook-weight", "0")))
+    assert weights[0] < weights[1]
+    found = chart_checks.reachable(everything(chart))
+    assert {row for row in found if row[0] == "migrate" and row[2] not in ("53", "5353")} == ways(
+        "migrate outside 5432"
+    )
+
+
+def test_renewed_certificates_replace_the_pods_that_have_read_them() -> None:
+    chart = rendered("gateway")
+    made = {one["spec"]["secretName"] for one in chart.objects if one["kind"] == "Certificate"}
+    key = "secret.reloader.stakater.com/reload"
+    told = {
+        one["metadata"]["name"]: one["metadata"].get("annotations", {}).get(key)
+        for one in chart.objects if one["kind"] == "Deployment"
+    }  # fmt: skip
+    for name, secret in told.items():
+        # A Prefect worker of the kind kubernetes has no certificate: its flow runs have.
+        assert (secret in made) == name.endswith(("scheduler", "worker")) or "prefect" in name
+    assert {name for name, secret in told.items() if secret} == {
+        "prod-evdist-scheduler", "prod-evdist-worker"
+    }  # fmt: skip
+
+
+def test_traces_are_sent_by_variables_that_reach_flow_runs_and_workers(tmp_path: Path) -> None:
+    """OpenTelemetry's own variables; docs/kubernetes.md says what Prefect makes of them."""
+    mine = yaml.safe_load((VALUES / "minimal.yaml").read_text())
+    page = (ROOT / "docs/kubernetes.md").read_text()
+    (text,) = re.findall(r"```yaml\n(# traces\n.*?)```", page, re.S)
+    values = merged(mine, yaml.safe_load(text))
+    assert refusals(merged(defaults(), values)) == []
+    chart = render_values(values, tmp_path)
+    wanted = {one["name"] for one in values["extraEnv"]}
+    pods = chart_checks.pods(everything(chart))
+    for owner in ("Job flow-run", "Deployment prod-evdist-worker"):
+        (pod,) = [pod for pod in pods if pod.owner == owner]
+        assert wanted <= {one["name"] for one in pod.containers[0]["env"]}
+
+
 def test_notes_warn_of_an_insecure_release(chart: Rendered) -> None:
     assert ("WARNING: insecure" in chart.notes) is chart.values["insecure"]
     assert "<no value>" not in chart.notes
@@ -347,7 +420,7 @@ def test_every_value_changes_something(tmp_path: Path) -> None:
     """A value that no template reads is no value."""
     silent = leaves(defaults())
     for base in ("locked", "gpu", "operator-adaptive-gpu", "volume", "ingress",
-                 "cert-manager-issuer", "external-prefect"):  # fmt: skip
+                 "cert-manager-issuer", "external-prefect", "gateway"):  # fmt: skip
         values = rendered(base).values
         files = {name: tmp_path / f"{base}-{name}.json" for name in silent}
         for name, file in files.items():

@@ -67,6 +67,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"ingress": {"enabled": True, "tlsSecretName": "web", "dashboard": {
         "host": "a.example.org", "auth": {"existingSecret": "x", "url": "https://b.example.org"}}}},
      r"ingress.dashboard.auth.url: 'https://b.example.org' is"),
+    ({"gateway": {"enabled": True, "host": "a.example.org"}}, r"gateway.parentRefs: \[\] "),
+    ({"gateway": {"enabled": True, "parentRefs": [{"name": "g"}]}}, r"gateway.host: '' "),
+    ({"gateway": {"parentRefs": [{"gateway": "g"}]}}, r"gateway.parentRefs.0: "),
+    ({"monitoring": {"serviceMonitor": {"prefect": {"enabled": True}}}},
+     r"serviceMonitor.prefect.existingSecret: '' (is|should)"),
     ({"image": {"tag": "1", "digest": "sha256:" + "0" * 64}}, r"image.tag: '1' is"),
 ]  # fmt: skip
 

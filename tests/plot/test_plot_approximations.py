@@ -60,7 +60,7 @@ def test_decisions_are_drawn_in_their_words(partition, X):
     assert sum(len(points.get_offsets()) for points in drawn if points) == found.between.sum()
     assert len(artist(ax, "outliers").get_offsets()) == found.outlier.sum()
     words = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert {"sure member", "between clusters", "outlier", "all sure members"} <= words
+    assert {"sure member", "between clusters", "outlier", "around sure members"} <= words
     assert ax.get_title() == "Sure, between and outliers"
 
 

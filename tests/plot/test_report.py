@@ -255,17 +255,22 @@ def test_the_demo_says_what_it_found_and_where_to_look(demo_run):
     assert str(folder / "report.html") in said
     assert str(folder / "partition.png") in said
     assert (folder / "partition.png").read_bytes().startswith(b"\x89PNG")
-    assert "178 objects" in said
+    assert "150 flowers" in said
     assert "EVCLUS: " in said
     assert "3 clusters" in said
-    kinds = re.search(r"(\d+) sure members, (\d+) between clusters, (\d+) outliers", said)
-    assert sum(int(count) for count in kinds.groups()) == 178
-    assert float(re.search(r"known growers: (\S+)", said).group(1)) > 0.85
+    kinds = re.search(r"(\d+) sure members, (\d+) between clusters, (\d+) outlier", said)
+    assert sum(int(count) for count in kinds.groups()) == 150
+    assert float(re.search(r"known species: (\S+)", said).group(1)) > 0.85
 
 
 def test_the_report_of_the_demo_shows_the_fit(demo_run):
     report = Page((demo_run[1] / "report.html").read_text(encoding="utf-8"))
-    for words in ("Wine", "EVCLUS gives each wine masses", "focal_sets pairs", "found by 'auto'"):
+    for words in (
+        "Irises",
+        "EVCLUS gives each flower masses",
+        "focal_sets pairs",
+        "found by 'auto'",
+    ):
         assert words in report.text
     assert len(report.all("img")) == 7
     shown = [image["alt"] for image in report.all("img")]

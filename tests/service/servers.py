@@ -153,6 +153,8 @@ class Prefect:
     folder: Path
     #: Kills the server and starts it again.
     restart: Callable[[], None] = lambda: None
+    #: The id of the process of the server.
+    pid: Callable[[], int] = lambda: 0
 
     def prefect(self, *arguments: str) -> str:
         """Run a prefect command against this server."""
@@ -215,7 +217,7 @@ def prefect_server(folder: Path, database: str | None = None):
             start()
 
         start()
-        found = Prefect(api, env, folder, restart)
+        found = Prefect(api, env, folder, restart, lambda: servers[-1].pid)
         found.prefect("work-pool", "create", "evdist-process", "--type", "process")
         found.prefect(
             "--no-prompt", "deploy", "--prefect-file", "flows/prefect.yaml", "--name", "evdist"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fault_cluster import FaultCluster, fault_cluster
-from service.servers import Prefect, prefect_server, wait_for
+from service.servers import BIN, Prefect, prefect_server, wait_for
 from service.test_service_prefect import LONG, in_process, objects, sweeping
 
 from evdist import Client
@@ -72,6 +75,24 @@ def test_a_cancel_is_kept_and_deleted_flow_runs_do_not_block_the_resume(servers)
     sweeping(job)
     job.cancel()
     wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
+
+
+def test_a_prefect_worker_in_the_background_of_a_script_ends_with_sigterm(servers, tmp_path):
+    """As flows/README.md starts it: the shell of a script lets it ignore SIGINT."""
+    log = tmp_path / "worker.log"
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            ["env", "--default-signal=INT", str(BIN / "prefect"), "worker", "start",
+             "--pool", "evdist-process", "--type", "process"],
+            stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **servers.prefect.env},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        )  # fmt: skip
+    try:
+        wait_for("the worker", lambda: b"started" in log.read_bytes(), process=child)
+        child.terminate()
+        assert child.wait(60) == 0
+    finally:
+        child.kill()
 
 
 def _ended(client, run) -> bool:

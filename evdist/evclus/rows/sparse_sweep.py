@@ -32,6 +32,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from evdist.evclus.rows.sweep import gram_rows, quantise
+from evdist.kernels.inner import njit_inner
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set
 from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS, WORDS
 from evdist.kernels.vector import (
@@ -78,7 +79,7 @@ class _Scratch(NamedTuple):
     nothing: NDArray  # `dots` fetches rows of a table; here there is nothing to fetch
 
 
-@njit(cache=True, nogil=True)
+@njit_inner
 def _scratch(width, degree, G):
     rows = degree + 4
     return _Scratch(
@@ -93,9 +94,12 @@ def _scratch(width, degree, G):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@njit_inner
 def _most(block):
-    return max(block.degree.max(), 1) if block.degree.size else 1
+    most = 1
+    for k in block.degree:
+        most = max(most, k)
+    return most
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -103,7 +107,7 @@ def _up_to_four(k):
     return (k + 3) // 4 * 4
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _own_columns(T, ids, i, m, cluster, column):
     """The columns of row i's own clusters, and its masses in them; returns how many columns."""
     m[0], m[1] = T[i, 0], T[i, 1]
@@ -119,7 +123,7 @@ def _own_columns(T, ids, i, m, cluster, column):
     return p
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _columns_of_partners(T, ids, partner, start, k, A, base, column):
     """The partners' masses in the columns there are; clusters without one fall into the last."""
     spread_rows(T, partner, start, k, A, A.shape[1], base)
@@ -140,7 +144,7 @@ def _columns_of_partners(T, ids, partner, start, k, A, base, column):
                 A[t, p] = b - T[j, np.uint64(FIRST_MASS) + q]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _best_entrant(T, ids, partner, start, k, r, base, column, none, G, below):
     """The cluster without a column whose gradient is least and below `below`, -1 for none.
 
@@ -169,7 +173,7 @@ def _best_entrant(T, ids, partner, start, k, r, base, column, none, G, below):
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _add_column(
     a, p, T, ids, partner, start, k, A, w, r, S, g, base, cluster, column, chosen
 ):  # fmt: skip
@@ -187,12 +191,12 @@ def _add_column(
         total += r[t] * value
     g[p] = total
     chosen[0] = p
-    gram_rows(A, k, w, chosen, 0, 1, S)
+    gram_rows(A, k, w, chosen, np.int64(0), np.int64(1), S)
     for q in range(p):
         S[q, p] = S[p, q]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _bound(S, g, work, size, columns):
     """The multiplier of the working set less the tolerance: a gradient below it may enter."""
     nu = scale = 0.0
@@ -204,7 +208,7 @@ def _bound(S, g, work, size, columns):
     return nu / size - _TOL * scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
     """Minimise over row i. Returns (gain, columns); no columns where there is no room for them.
 
@@ -225,7 +229,7 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
         for t in range(k, k4):
             for p in range(width):
                 A[t, p] = np.float32(0.0)
-        size = 0
+        size = np.int64(0)
         for p in range(columns):
             new[p] = m[p]
             if m[p] > 0.0:
@@ -239,7 +243,7 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
                 w[t] = weight[i] * weight[partner[start + t] % n]
         residuals(kappa, delta, start, k, w, target, r)
         weighted_sum(A, width, k, r, g)
-        gram_rows(A, k, w, work, 0, size, S)
+        gram_rows(A, k, w, work, np.int64(0), size, S)
         for _ in range(MAX_ROUNDS):
             for _ in range(MAX_ROUNDS):
                 size, enter = minimise_on_working_set(
@@ -281,7 +285,7 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
     return gain, columns if room else 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _keep_largest(m, columns):
     """At most SLOTS clusters keep mass; what the least of them lose goes to the largest."""
     count = 0
@@ -299,7 +303,7 @@ def _keep_largest(m, columns):
         count -= 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _write(T, ids, i, m, cluster, columns):
     """Row i of the table from masses in columns; clusters ascend."""
     T[i, 0], T[i, 1] = m[0], m[1]

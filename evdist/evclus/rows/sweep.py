@@ -30,6 +30,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from evdist.kernels.inner import njit_inner
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
 from evdist.kernels.vector import (
     change_of_squares,
@@ -96,21 +97,27 @@ class _Scratch(NamedTuple):
     d: NDArray
 
 
-@njit(cache=True, nogil=True)
+@njit_inner
 def _scratch(f, width, degree):
     # Vectors take four pairs at a time; the pairs beyond a row's degree are kept at zero.
     rows = degree + 4
+    w = np.empty(rows, np.float32)
+    for t in range(rows):
+        w[t] = np.float32(1.0)
     return _Scratch(
         np.zeros((rows, width), np.float32), np.zeros(rows), np.zeros(rows),
-        np.ones(rows, np.float32), np.zeros(rows, np.float32),
+        w, np.zeros(rows, np.float32),
         np.empty((f, width)), np.empty(width), np.zeros(width), np.zeros(width),
         np.empty(f, np.uint64), np.empty((f, f + 1)), np.empty(f),
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@njit_inner
 def _most(block):
-    return max(block.degree.max(), 1) if block.degree.size else 1
+    most = 1
+    for k in block.degree:
+        most = max(most, k)
+    return most
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -133,7 +140,7 @@ def quantise(m, f):
         m[j] *= 1.0 / GRID
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def project_row(m, f, P, table, n, i):
     """table[i + q n] = m P_q for every projection q: exact on the grid."""
     for q in range(P.shape[0]):
@@ -169,7 +176,7 @@ def project_some(M, P, table, rows):
 # handed on, costs reference counts that take longer than the arithmetic.
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def gram_rows(A, k, w, chosen, a, count, S):
     """Rows `chosen[a:count]` of Sigma = A' W A."""
     width = A.shape[1]
@@ -195,11 +202,11 @@ def gram_rows(A, k, w, chosen, a, count, S):
             a += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _solve_row(A, k, w, f, m, S, g, work, L, d):
     """Move `m` to the minimiser of its row program; rows of Sigma are made as they are needed."""
     size = support(m, f, work)
-    gram_rows(A, k, w, work, 0, size, S)
+    gram_rows(A, k, w, work, np.int64(0), size, S)
     for _ in range(MAX_ROUNDS + f):
         size, enter = minimise_on_working_set(S, g, m, f, size, _TOL, _NOISE, work, L, d)
         if enter < 0:
@@ -210,7 +217,7 @@ def _solve_row(A, k, w, f, m, S, g, work, L, d):
     quantise(m, f)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _gather(table, first, partner, row, k, A):
     """The partners' rows of the table into A, and zeros up to a multiple of four."""
     gather_rows(table, table.shape[1], partner, first[row], k, A)
@@ -224,14 +231,14 @@ def _up_to_four(k):
     return (k + 3) // 4 * 4
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _pair_weights(weight, partner, n, i, start, k, w):
     """w_t = w_i w_j for the pairs of row i."""
     for t in range(k):
         w[t] = weight[i] * weight[partner[start + t] % n]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _add_link_terms(M, links, i, g, f):
     """g += penalty sum_j sign_j Q m_j over the links of row i, k-CEVCLUS eq. (20b)."""
     for t in range(links.first[i], links.first[i + 1]):
@@ -275,7 +282,8 @@ def update_rows(M, table, P, block, weight, links, rows, change, rest=0.0):
         residuals(kappa, delta, start, k, w, target, r)
         weighted_sum(A, width, k, r, g)
         if links.first.size:
-            u[:] = 0.0
+            for j in range(f):
+                u[j] = 0.0
             _add_link_terms(M, links, i, u, f)
             for j in range(f):
                 g[j] += 0.5 * u[j]
@@ -323,7 +331,7 @@ def assign_rows(M, table, block, lo, hi):
                 best = j
         m[best] = 1.0
         work[0] = best
-        gram_rows(A, k, w, work, 0, 1, S)
+        gram_rows(A, k, w, work, np.int64(0), np.int64(1), S)
         for j in range(f):
             g[j] += S[best, j]
         _solve_row(A, k, w, f, m, S, g, work, L, d)
@@ -356,7 +364,8 @@ def block_objective(M, table, block, weight, links, lo, hi):
             residual = kappa[t] - delta[start + t]
             stress += w[t] * residual * residual
         if links.first.size:
-            u[:] = 0.0
+            for j in range(f):
+                u[j] = 0.0
             _add_link_terms(M, links, i, u, f)
             for j in range(f):
                 penalty += u[j] * m[j]

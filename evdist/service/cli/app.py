@@ -42,7 +42,7 @@ COMMANDS = (
     *(here.cluster, here.predict, here.append, here.select, here.combine),
     *(look.report, look.inspect, look.algorithms),
     *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.delete, jobs.fetch),
-    *(look.demo, look.doctor, plan.plan),
+    *(look.demo, look.warm, look.doctor, plan.plan),
 )
 
 

@@ -41,7 +41,8 @@ def list_(storage: Storage = None, api_url: ApiUrl = None, json: Json = False) -
             [[row["id"], row["state"], _words(int(str(row["bytes"]))), row["created"]]
              for row in rows],
         )  # fmt: skip
-        say(f"{len(rows)} jobs; with all data {_words(total(client.storage))} in {client.storage}")
+        count = "1 job" if len(rows) == 1 else f"{len(rows)} jobs"
+        say(f"{count}; with all data {_words(total(client.storage))} in {client.storage}")
 
 
 @jobs.command()

@@ -10,14 +10,16 @@ import typer
 
 from evdist.registry import ALGORITHMS
 from evdist.service.cli.late import Late
-from evdist.service.cli.options import ApiUrl, Json, Storage
+from evdist.service.cli.options import ApiUrl, Deployment, Json, Quiet, Storage
 from evdist.service.cli.out import Exit, errors, facts, say, show, table
 
 if TYPE_CHECKING:
     from evdist.service.jobs import JobFolder
-    from evdist.service.jobs.doctor import Check
+    from evdist.service.jobs.doctor_prefect import Check
 
 demonstration: Any = Late("evdist.demo")
+preparing: Any = Late("evdist.service.warm")
+ProgressBar: Any = Late("evdist.progress:ProgressBar")
 Dataset: Any = Late("evdist.data.dataset:Dataset")
 PairStore: Any = Late("evdist.evclus.pair_store:PairStore")
 CredalPartition: Any = Late("evdist.partition:CredalPartition")
@@ -153,15 +155,31 @@ def demo(
     demonstration.main(["--out", str(out)])
 
 
+def warm(
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(help="Algorithms to prepare; by default evclus and ecm."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compile what the algorithms need now, so that the first fit does not wait for it."""
+    with errors():
+        for name in algorithms or preparing.USUAL:
+            took = preparing.warm(name, listen=() if quiet else (ProgressBar(),))
+            if not quiet:
+                say(f"{name}: ready after {took:.0f} s")
+
+
 def doctor(
     storage: Storage = None,
     api_url: ApiUrl = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    deployment: Deployment = None,
     json: Json = False,
 ) -> None:
-    """Check versions, storage rights, and that servers answer."""
+    """Check versions, storage rights, servers, deployment and work pool, and clocks."""
     with errors(json):
-        checks = examine(storage, api_url, scheduler)
+        checks = examine(storage, api_url, scheduler, deployment)
         if json:
             show([vars(check) for check in checks])
         else:

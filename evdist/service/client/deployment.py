@@ -33,6 +33,10 @@ _STATES = {
 #: A run writes news every two seconds; one that this process has watched for so long without any
 #: is taken for dead.
 LOST_SECONDS = 60.0
+#: A worker that has taken a run starts its process at once, or asks Kubernetes for it, which gives
+#: the run another name; one that stays in these states for so long was taken by a worker that died.
+_TAKEN = ("Pending", "Submitting")
+TAKEN_SECONDS = 150.0
 #: With news seen no longer ago than this it runs: the server need not be asked several times a
 #: second.
 FRESH_SECONDS = 6.0
@@ -229,6 +233,10 @@ def _is_lost(run: Any, folder: JobFolder) -> bool:
 
     Known once this process has looked for a while: by its own clock, not by the run's.
     """
+    if run.state.name in _TAKEN:
+        # Its worker was killed between taking the run and starting its process: it stays so. Should
+        # it begin all the same, it meets a job that is held by another process.
+        return pulse(f"{folder.url} {run.id} taken", run.state.name).silence > TAKEN_SECONDS
     if run.state.type.value not in ("RUNNING", "CANCELLING"):
         return False
     return _pulse(folder, str(run.id)).silence > LOST_SECONDS

@@ -162,6 +162,14 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* (list $ "secret"): Stakater's Reloader replaces the pods when cert-manager has renewed the secret. */}}
+{{- define "evdist.reload" -}}
+{{- if and (index . 0).Values.tls.enabled (index . 0).Values.tls.reloader }}
+annotations:
+  secret.reloader.stakater.com/reload: {{ index . 1 }}
+{{- end }}
+{{- end -}}
+
 {{/* (list "name" "size") */}}
 {{- define "evdist.emptyDir" -}}
 - name: {{ index . 0 }}

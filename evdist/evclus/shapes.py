@@ -1,0 +1,58 @@
+"""metric="auto": straight distances or the way along the data, whichever cuts the neighbours less.
+
+Clusters that bend are found along the data, clusters that touch by straight distances. Which of the
+two lies before us is seen without labels: objects of one cluster are each other's neighbours. So a
+sample is clustered both ways, and the one whose clusters lose the smaller share of their edges in
+the neighbour graph is taken (`conductance`). docs/decisions/metric-auto.md has the measurements.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.neighbors import kneighbors_graph
+
+from evdist.evclus.resolution import NEIGHBOURS
+
+#: Objects that are clustered both ways: so many, or so many for each cluster.
+SAMPLE, PER_CLUSTER = 1_000, 30
+
+
+def less_cut(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
+    """The metric for an EVCLUS with these settings; "euclidean" if both cut alike."""
+    if n_clusters == 1:
+        return "euclidean"
+    m = min(len(X), max(SAMPLE, PER_CLUSTER * n_clusters))
+    rows = np.sort(np.random.default_rng(seed).choice(len(X), m, replace=False))
+    some = np.asarray(X[rows])
+    graph = kneighbors_graph(some, min(NEIGHBOURS, m - 1), n_jobs=model.n_jobs)
+    graph = sparse.csr_array(graph.maximum(graph.T))
+    settings = model.get_params(deep=False) | {
+        "n_clusters": n_clusters, "random_state": seed, "scale": None, "init": "auto",
+        "checkpoint": None, "memory_limit": None, "partitions": "never",
+        "callbacks": (), "verbose": False,
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit that follows says it of all objects
+        found = {
+            metric: type(model)(**settings | {"metric": metric}).fit(some).labels_
+            for metric in ("euclidean", "geodesic")
+        }
+    cut = {metric: conductance(labels, graph, n_clusters) for metric, labels in found.items()}
+    return min(cut, key=cut.__getitem__)  # the first of two equal ones
+
+
+def conductance(labels: NDArray, graph: sparse.csr_array, n_clusters: int) -> float:
+    """Mean over clusters of the share of their edges that leave them; one for an empty cluster.
+
+    Shi and Malik (2000), whose normalised cut is its sum.
+    """
+    edges = graph.tocoo()
+    ends = np.bincount(labels[edges.row], minlength=n_clusters)
+    leave = labels[edges.row] != labels[edges.col]
+    left = np.bincount(labels[edges.row][leave], minlength=n_clusters)
+    return float(np.where(ends > 0, left / np.maximum(ends, 1), 1.0).mean())

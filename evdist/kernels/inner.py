@@ -1,0 +1,24 @@
+"""The decorator of functions that only compiled functions call.
+
+numba writes two doors for every function, one for Python and one for C. A function that is called
+from compiled code alone needs neither, and is compiled faster without: the first fit on a machine
+waits for all of them. The code of the function itself is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+# numba's type stubs do not know the last two.
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
+#: As ``@njit(cache=True, nogil=True, error_model="numpy")``, but not to be called from Python.
+njit_inner = njit(**_OPTIONS)

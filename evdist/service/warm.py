@@ -1,0 +1,48 @@
+"""Compile the kernels of an algorithm before they are needed: ``evdist warm``.
+
+numba compiles a kernel when it is first called and keeps it on disk, for this processor and this
+version of evdist. A fit of a small table calls all the kernels that a fit of a large one calls.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from evdist.engine.progress import Progress
+from evdist.registry import ALGORITHMS
+
+#: What most people call first.
+USUAL = ("evclus", "ecm")
+#: The algorithms whose first fit takes seconds longer than the second.
+COMPILED = (*USUAL, "cecm", "bootclus", "eknnclus")
+_SHAPE = (90, 3)
+
+
+def warm(algorithm: str, *, listen: Sequence[Callable[[Progress], None]] = ()) -> float:
+    """Fit an algorithm to a small table and place new rows; returns the seconds it took.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of COMPILED.
+    listen : listeners of the fit, such as a progress bar
+    """
+    if algorithm not in COMPILED:
+        raise ValueError(
+            f"evdist warm compiles {', '.join(COMPILED)}; got {algorithm!r}. Other algorithms need "
+            "no preparation."
+        )
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=_SHAPE) + 9.0 * rng.integers(0, 3, size=(_SHAPE[0], 1))
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = ALGORITHMS[algorithm].cls(random_state=0, callbacks=list(listen)).fit(X)
+        if hasattr(model, "predict_mass"):
+            model.predict_mass(X[:3])
+    return time.perf_counter() - began
