@@ -77,9 +77,7 @@ def contour_map(
 class _Plane:
     """A grid around the objects and the masses predicted on it."""
 
-    def __init__(
-        self, model: Any, X: Any, focal_sets: FocalSets | None, resolution: int
-    ) -> None:
+    def __init__(self, model: Any, X: Any, focal_sets: FocalSets | None, resolution: int) -> None:
         self.X = np.asarray(X, dtype=float)
         if self.X.ndim != 2 or self.X.shape[1] != 2 or not len(self.X):
             raise ValueError(
