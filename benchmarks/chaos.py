@@ -441,7 +441,10 @@ def main() -> int:
         chaos.start(stack, given.prefect)
         before = chaos.memory(QUIET)
         print(f"memory of the workers: {[round(size / 1e6) for size in before]} MB", flush=True)
-        chaos.run(range(given.jobs), given.minutes)
+        try:
+            chaos.run(range(given.jobs), given.minutes)
+        finally:  # also where it is ended early
+            print(f"faults: {dict(sorted(chaos.faults.items()))}", flush=True)
         chaos.settle()
         after = chaos.memory(QUIET + 100)
         print(f"memory of the workers: {[round(size / 1e6) for size in after]} MB", flush=True)

@@ -165,7 +165,7 @@ def process_of(given: dict) -> subprocess.Popen[str]:
 @question(1, "three jobs at once on workers with memory for one: do all end?", 330)
 def jobs_at_once(folder: Path) -> str:
     X = np.random.default_rng(0).normal(size=(200_000, 10))
-    with cluster(folder, memory_limit="800MiB") as dask:
+    with cluster(folder, memory_limit="700MiB") as dask:
         given = {"kind": "scheduler", "address": dask.address}
         fit = {"n_clusters": 5, "n_dissimilarities": 100, "d0": 5.0, "init": "random",
                "tol": 0.0, "max_iter": 2}  # fmt: skip

@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evdist.engine import owner_tasks as tasks
 from evdist.engine.cluster import PATIENCE, PinnedTasks
@@ -185,9 +184,6 @@ class OwnersExecutor(PinnedTasks):
             )
 
         return self._recovering(attempt)
-
-    def masses(self) -> NDArray[np.float32]:
-        raise NotImplementedError("Masses in partitions are never in one place; use `save`.")
 
     def result(self) -> None:
         """Nothing: the masses stay with their owners until `save` is called."""

@@ -51,15 +51,19 @@ class Executor(Protocol):
         """(stress, penalty) summed over all pairs and links, each counted once."""
         ...
 
-    def masses(self) -> NDArray[np.float32]:
-        """The present masses, (n, f), in positions."""
-        ...
-
     def result(self) -> Any:
-        """The same where the backend has them."""
+        """The present masses where the backend has them."""
         ...
 
     def close(self) -> None: ...
+
+
+class WholeExecutor(Executor, Protocol):
+    """An executor that can bring all masses to one place; in partitions they never are."""
+
+    def masses(self) -> NDArray[np.float32]:
+        """The present masses, (n, f), in positions."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from evdist.engine.worker_state import RowState
 from evdist.engine.workers import run_on_workers
 from evdist.evclus.begin import begins_with_groups, has_sparse_rows
 from evdist.evclus.groups import START, Groups
-from evdist.evclus.irqp import Executor, LocalExecutor
+from evdist.evclus.irqp import LocalExecutor, WholeExecutor
 from evdist.evclus.memory import most_focal_sets
 from evdist.evclus.pair_store import PairStore, StoredPairs
 from evdist.evclus.problem import MemoryPairs, Pairs, Problem
@@ -68,7 +68,7 @@ class Site(Protocol):
 
     def sample(self, source: Source, layout: Layout, d0: float, seed: int) -> Pairs: ...
 
-    def executor(self, problem: Problem, mass: Masses) -> Executor: ...
+    def executor(self, problem: Problem, mass: Masses) -> WholeExecutor: ...
 
     def sum_over_pieces(self, task: PieceTask, problem: Problem) -> float: ...
 

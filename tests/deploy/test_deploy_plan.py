@@ -124,6 +124,22 @@ def test_as_many_jobs_are_let_in_as_planned(jobs: int) -> None:
     assert told == [""] * jobs
     values = yaml.safe_load(plan.values())
     assert values["prefect"]["worker"]["limit"] == jobs
+    together = f"memory: {jobs * plan.run_limit // GIB}Gi"
+    assert (together in plan.values().split("worker.type process")[-1]) or jobs == 1
+
+
+@pytest.mark.process
+def test_a_worker_that_runs_jobs_itself_has_the_resources_of_the_plan(tmp_path: Path) -> None:
+    mine = yaml.safe_load((VALUES / "process-s3.yaml").read_text())
+    plan = Plan.of(10**7, 32, 10)
+    chart = render_values(merged(mine, yaml.safe_load(plan.values())), tmp_path)
+    pod = chart["Deployment", "prefect-worker"]["spec"]["template"]["spec"]
+    limits = pod["containers"][0]["resources"]["limits"]
+    assert limits["memory"] == f"{plan.run_limit // GIB}Gi"
+    sizes = [volume["emptyDir"]["sizeLimit"] for volume in pod["volumes"] if "emptyDir" in volume]
+    wanted = yaml.safe_load(plan.values())
+    assert sizes == [wanted["prefect"]["runs"]["scratch"]]
+    assert f"--limit={plan.jobs}" in pod["containers"][0]["args"]
 
 
 def test_in_partitions_nothing_but_the_workers_grows_with_the_objects():

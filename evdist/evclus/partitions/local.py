@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evdist.evclus.partitions.owner import Owner
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.stores.partitioned import PartitionArray
@@ -44,9 +41,6 @@ class LocalPartitions:
     def save(self, point: PartitionArray) -> None:
         """Write all masses; sweeps go on from there if they must be done again."""
         self._owner.save(point)
-
-    def masses(self) -> NDArray[np.float32]:
-        raise NotImplementedError("Masses in partitions are never in one place; use `save`.")
 
     def result(self) -> None:
         """Nothing: the masses stay where they are until `save` is called."""

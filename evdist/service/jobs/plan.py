@@ -224,6 +224,10 @@ class Plan:
             return f"{{requests: {amount}, limits: {amount}}}"
 
         scratch = max(20, math.ceil(0.2 * self.worker_limit / _GIB))
+        together = amounts(2 * self.jobs, self.jobs * self.run_limit)
+        pod = [
+            f"    # With prefect.worker.type process all runs share a pod: resources: {together}"
+        ]
         return "\n".join(
             [
                 f"# evdist plan: {self.objects:,} objects, {self.features} attributes, "
@@ -241,6 +245,7 @@ class Plan:
                 f"    limit: {self.jobs}",
                 "  runs:",
                 f"    scratch: {scratch}Gi",
+                *(pod if self.jobs > 1 else []),
                 f"    resources: {amounts(2, self.run_limit)}",
                 "storage:",
                 "  pvc:",
