@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 ROOT = Path(__file__).resolve().parents[1]
 #: Programs that need a registry, a cluster or a server; the tests of deploy/ and helm/ run them.
 ELSEWHERE = {"docker", "kubectl", "helm", "for", "cat", "export", "dask", "prefect", "make", "pip"}
-ELSEWHERE |= {"python", "EVDIST_SOURCE=$PWD", "EVDIST_SCHEDULER=tcp://scheduler:8786"}
+ELSEWHERE |= {"python", "env", "EVDIST_SOURCE=$PWD"}
 COMMAND_PAGES = ["README.md", "docs/cli.md", "docs/kubernetes.md", "docs/service.md"]
 COMMAND_PAGES += ["docs/sizing.md"]
 SCRIPT_PAGES = [
@@ -48,19 +48,18 @@ def blocks(page: str, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
     """A folder with the tables that the pages name: 140 irises, and ten more."""
-    folder = tmp_path_factory.mktemp("pages")
     iris = load_iris(as_frame=True)
     flowers = iris.data.assign(species=np.array(iris.target_names)[iris.target])
     new = flowers.index % 15 == 0
-    flowers[~new].to_csv(folder / "flowers.csv", index=False)
-    flowers[new].to_csv(folder / "new.csv", index=False)
-    flowers[~new].drop(columns="species").to_parquet(folder / "flowers.parquet")
-    flowers[new].drop(columns="species").to_parquet(folder / "new.parquet")
-    flowers.drop(columns="species").to_parquet(folder / "objects.parquet")
-    return folder
+    flowers[~new].to_csv(tmp_path / "flowers.csv", index=False)
+    flowers[new].to_csv(tmp_path / "new.csv", index=False)
+    flowers[~new].drop(columns="species").to_parquet(tmp_path / "flowers.parquet")
+    flowers[new].drop(columns="species").to_parquet(tmp_path / "new.parquet")
+    flowers.drop(columns="species").to_parquet(tmp_path / "objects.parquet")
+    return tmp_path
 
 
 def commands(page: str) -> list[tuple[list[str], str]]:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.process
     [
         ("torch", "import evdist; evdist.NNEVCLUS"),
         ("prefect", "import evdist; evdist.Client('/tmp/x', 'http://localhost:1/api')"),
+        ("dask_kubernetes", "from evdist.registry import load; load('dask_kubernetes')"),
         ("s3fs", "from evdist.stores.paths import exists; exists('s3://bucket/x')"),
     ],
 )

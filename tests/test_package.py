@@ -60,6 +60,13 @@ def test_importing_evdist_loads_no_heavy_package(root: Path) -> None:
 
 
 @pytest.mark.process
+def test_what_only_unix_has_is_not_needed_to_fit(root: Path) -> None:
+    code = "import sys; sys.modules['fcntl'] = None\nimport numpy as np, evdist\n"
+    code += "evdist.ECM(2).fit(np.random.default_rng(0).normal(size=(20, 2)))"
+    assert "sklearn" in modules_after(code, root)
+
+
+@pytest.mark.process
 def test_public_names_need_no_optional_package(root: Path) -> None:
     # A neural network needs torch; nobody else may ask for it.
     names = [name for name in PUBLIC if name != "NNEVCLUS"]

@@ -44,6 +44,7 @@ def write_report(
     partition: CredalPartition,
     *,
     X: ArrayLike | None = None,
+    coordinates: ArrayLike | None = None,
     title: str = "Evidential clustering",
     parameters: Mapping[str, Any] | None = None,
     timings: Mapping[str, float] | None = None,
@@ -65,6 +66,7 @@ def write_report(
     page = render_report(
         partition,
         X=X,
+        coordinates=coordinates,
         title=title,
         parameters=parameters,
         timings=timings,
@@ -91,6 +93,7 @@ def render_report(
     *,
     summary: Summary | None = None,
     X: ArrayLike | None = None,
+    coordinates: ArrayLike | None = None,
     title: str = "Evidential clustering",
     parameters: Mapping[str, Any] | None = None,
     timings: Mapping[str, float] | None = None,
@@ -109,6 +112,9 @@ def render_report(
         That of the partition, where it is known already.
     X : (n, d) array or data frame, optional
         The data; with it the report draws the approximations of the clusters.
+    coordinates : (n, 2) array or data frame, optional
+        Where to draw the objects, such as the plane of UMAP or t-SNE. By default the two columns
+        of X, or its first two principal components.
     title : str
     parameters : mapping of names to values, optional
     timings : mapping of stages to seconds, optional
@@ -128,6 +134,12 @@ def render_report(
     str, a whole HTML document.
     """
     partition = partition.in_memory()
+    if coordinates is not None and np.shape(coordinates) != (partition.n_objects, 2):
+        raise ValueError(
+            f"coordinates must have two columns and a row for each of the {partition.n_objects} "
+            f"objects, got shape {np.shape(coordinates)}."
+        )
+    drawn = X if coordinates is None else coordinates
     facts = collect(partition, summary)
     script = files(__package__).joinpath("script.js").read_text(encoding="utf-8")
     return (
@@ -144,11 +156,11 @@ def render_report(
             objects=object_data(
                 partition,
                 facts.summary.level,
-                X,
+                drawn,
                 describe or (None if X is None else described(X)),
             ),
             notes=[notes] if isinstance(notes, str) else list(notes or ()),
-            pictures=list(_pictures(partition, facts, X, history, shepard)),
+            pictures=list(_pictures(partition, facts, drawn, history, shepard)),
             parameters=_texts(parameters),
             metrics=_texts(metrics),
             timings=[(str(stage), duration(float(s))) for stage, s in (timings or {}).items()],

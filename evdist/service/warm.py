@@ -6,14 +6,11 @@ version of evdist. A fit of a small table calls all the kernels that a fit of a 
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Sequence
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from evdist.engine.progress import Progress
 from evdist.registry import ALGORITHMS
 
 #: What most people call first.
@@ -23,14 +20,10 @@ COMPILED = (*USUAL, "cecm", "bootclus", "eknnclus")
 _SHAPE = (90, 3)
 
 
-def warm(algorithm: str, *, listen: Sequence[Callable[[Progress], None]] = ()) -> float:
-    """Fit an algorithm to a small table and place new rows; returns the seconds it took.
+def warm(algorithm: str) -> None:
+    """Fit an algorithm, one of COMPILED, to a small table and place new rows.
 
-    Parameters
-    ----------
-    algorithm : str
-        One of COMPILED.
-    listen : listeners of the fit, such as a progress bar
+    The fit says itself that it compiles, with a bar where there is a terminal.
     """
     if algorithm not in COMPILED:
         raise ValueError(
@@ -39,10 +32,8 @@ def warm(algorithm: str, *, listen: Sequence[Callable[[Progress], None]] = ()) -
         )
     rng = np.random.default_rng(0)
     X = rng.normal(size=_SHAPE) + 9.0 * rng.integers(0, 3, size=(_SHAPE[0], 1))
-    began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = ALGORITHMS[algorithm].cls(random_state=0, callbacks=list(listen)).fit(X)
+        model = ALGORITHMS[algorithm].cls(random_state=0).fit(X)
         if hasattr(model, "predict_mass"):
             model.predict_mass(X[:3])
-    return time.perf_counter() - began

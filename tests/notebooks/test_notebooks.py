@@ -69,3 +69,16 @@ class TestKept:
         ids = [cell.id for cell in read(name).cells]
         assert len(ids) == len(set(ids))
         assert all(word.isalpha() for id_ in ids for word in id_.split("-"))
+
+
+@pytest.mark.process
+def test_a_fit_shows_a_bar_that_is_replaced_by_its_lines(tmp_path):
+    """In a real kernel: one display, updated in place."""
+    code = "import numpy as np\nfrom evdist import ECM\nX = np.arange(40.0).reshape(20, 2)\n"
+    code += "model = ECM(2, random_state=0, verbose=True).fit(X)"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    where = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=100, kernel_name="python3", resources=where).execute()
+    shown = [out.data["text/html"] for out in notebook.cells[0].outputs if "data" in out]
+    assert len(shown) == 1
+    assert "objective" in shown[0] and "<progress" not in shown[0]

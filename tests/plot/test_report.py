@@ -283,6 +283,15 @@ def test_the_report_of_the_demo_shows_the_fit(demo_run):
 class TestObjects:
     """What the page's own script reads."""
 
+    def test_coordinates_of_the_map_may_be_those_of_another_method(self, partition, X):
+        places = np.arange(2.0 * len(X)).reshape(-1, 2)
+        here = self.data(render_report(partition, X=X))
+        there = self.data(render_report(partition, X=X, coordinates=places))
+        assert there["x"][:3] == [0, 2, 4] and there["y"][:3] == [1, 3, 5]
+        assert here["x"] != there["x"] and here["values"] == there["values"]
+        with pytest.raises(ValueError, match="coordinates must have two columns"):
+            render_report(partition, X=X, coordinates=places[:, :1])
+
     @staticmethod
     def data(text: str) -> dict:
         block = re.search(r'id="object-data">(.*?)</script>', text, re.S)

@@ -239,7 +239,7 @@ def _told(result: JobResult, json: bool) -> None:
     say(
         f"{metrics['n_objects']:,} objects in {metrics['n_clusters']} clusters: "
         f"{metrics['n_sure']:,} sure members, {metrics['n_between']:,} between clusters, "
-        f"{metrics['n_outliers']:,} outliers"
+        f"{metrics['n_outliers']:,} outlier{'' if metrics['n_outliers'] == 1 else 's'}"
     )
     names = ("objective", "iterations", "converged", "nonspecificity", "adjusted_rand_index")
     known = {name.replace("_", " "): metrics[name] for name in names if name in metrics}

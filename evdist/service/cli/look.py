@@ -10,7 +10,7 @@ import typer
 
 from evdist.registry import ALGORITHMS
 from evdist.service.cli.late import Late
-from evdist.service.cli.options import ApiUrl, Deployment, Json, Quiet, Storage
+from evdist.service.cli.options import ApiUrl, Deployment, Json, Storage
 from evdist.service.cli.out import Exit, errors, facts, say, show, table
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 demonstration: Any = Late("evdist.demo")
 preparing: Any = Late("evdist.service.warm")
-ProgressBar: Any = Late("evdist.progress:ProgressBar")
 Dataset: Any = Late("evdist.data.dataset:Dataset")
 PairStore: Any = Late("evdist.evclus.pair_store:PairStore")
 CredalPartition: Any = Late("evdist.partition:CredalPartition")
@@ -160,14 +159,12 @@ def warm(
         list[str] | None,
         typer.Argument(help="Algorithms to prepare; by default evclus and ecm."),
     ] = None,
-    quiet: Quiet = False,
 ) -> None:
     """Compile what the algorithms need now, so that the first fit does not wait for it."""
     with errors():
         for name in algorithms or preparing.USUAL:
-            took = preparing.warm(name, listen=() if quiet else (ProgressBar(),))
-            if not quiet:
-                say(f"{name}: ready after {took:.0f} s")
+            preparing.warm(name)
+            say(f"{name}: ready")
 
 
 def doctor(
