@@ -310,7 +310,7 @@ def adaptive_cluster(folder: Path) -> str:
     durations = "distributed.scheduler.default-task-durations.evdist-place"
     with (
         dask.config.set({durations: "60s"}),
-        LocalCluster(n_workers=1, processes=False, threads_per_worker=1,
+        LocalCluster(n_workers=1, threads_per_worker=1,
                      dashboard_address="127.0.0.1:0") as found,
         Client(found, set_as_default=False) as client,
     ):  # fmt: skip
