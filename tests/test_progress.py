@@ -254,7 +254,7 @@ def test_the_bar_waits_until_the_kernels_are_there(verbose, monkeypatch):
         for stage in ("draw pairs", "fit"):
             report(Progress(stage, 0, 0))
     said = ["draw pairs", "fit"] if verbose else []
-    assert shown == ["compiling once, about 8 s", *said, "closed"]
+    assert shown == ["compiling once, about 12 s", *said, "closed"]
 
 
 # ---------------------------------------------------------------------- in a notebook

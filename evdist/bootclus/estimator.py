@@ -175,7 +175,7 @@ class Bootclus(RowMasses, CredalClusterer):
     @property
     def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
         on_cpu = self.device == "cpu"
-        return ("evdist.bootclus.interval_kernel:interval_rows", 13) if on_cpu else None
+        return ("evdist.bootclus.interval_kernel:interval_rows", 20) if on_cpu else None
 
     # ------------------------------------------------------------------ fitting
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:

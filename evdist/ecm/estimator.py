@@ -121,7 +121,7 @@ class ECM(MeansClusterer):
     @property
     def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
         # The start from seeds is always in the Euclidean metric.
-        return ("evdist.ecm.kernel:euclidean_sums", 4) if isinstance(self.init, str) else None
+        return ("evdist.ecm.kernel:euclidean_sums", 5) if isinstance(self.init, str) else None
 
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> Model:
         integer("pair_neighbours", self.pair_neighbours, 1)

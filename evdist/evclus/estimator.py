@@ -293,7 +293,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     @property
     def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
         # Measured on two cores with nothing else to do, as all numbers of this kind.
-        return ("evdist.evclus.rows.sweep:update_rows", 8) if self.device == "cpu" else None
+        return ("evdist.evclus.rows.sweep:update_rows", 12) if self.device == "cpu" else None
 
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]

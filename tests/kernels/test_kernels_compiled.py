@@ -61,7 +61,7 @@ def test_the_first_fit_says_so_to_its_listeners(monkeypatch):
     monkeypatch.setattr(callbacks, "is_compiled", lambda function: False)
     heard = []
     fit(callbacks=[heard.append])
-    assert heard[0].stage == "compiling once, about 8 s"
+    assert heard[0].stage == "compiling once, about 12 s"
 
 
 def test_without_listeners_it_is_logged_and_the_next_fit_is_silent(monkeypatch, caplog):
@@ -70,5 +70,5 @@ def test_without_listeners_it_is_logged_and_the_next_fit_is_silent(monkeypatch, 
         assert caplog.messages == []
         monkeypatch.setattr(callbacks, "is_compiled", lambda function: False)
         fit()
-    said = "evdist: compiling once, about 8 s; the next fit starts at once"
+    said = "evdist: compiling once, about 12 s; the next fit starts at once"
     assert caplog.messages == [said]
