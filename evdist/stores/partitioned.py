@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evdist.kernels.shuffle import Shuffle
 from evdist.stores.encoding import COMPRESSOR, StoreError, checked, chunk_rows, reading
-from evdist.stores.paths import children, join
+from evdist.stores.paths import exists, join
 
 _CURE = "Remove it and start again."
 
@@ -72,12 +72,17 @@ class PartitionArray:
         with reading(self.url, _CURE):
             # Chunk by chunk: the library holds all that it decodes for one call.
             for lo in range(0, size, self._chunk):
-                out[lo : lo + self._chunk] = array[partition, lo : min(lo + self._chunk, size)]
-        if np.isnan(out[-1]).any():
-            raise StoreError(f"{self.url} is damaged: partition {partition} is lost. {_CURE}")
+                part = array[partition, lo : min(lo + self._chunk, size)]
+                if np.isnan(part[0]).any():
+                    raise StoreError(
+                        f"{self.url} is damaged: partition {partition} is lost. {_CURE}"
+                    )
+                out[lo : lo + self._chunk] = part
         return out
 
     def has(self, partition: int) -> bool:
         """Whether all of a partition was written."""
-        chunks = -(-self.shuffle.rows // self._chunk)
-        return len(children(join(self.url, f"c/{partition}"))) == chunks
+        # Each chunk is looked for by its file: a process killed before it wrote one has made the
+        # folder for it already.
+        chunks = range(-(-self.shuffle.rows // self._chunk))
+        return all(exists(join(self.url, f"c/{partition}/{number}/0")) for number in chunks)

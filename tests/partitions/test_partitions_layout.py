@@ -12,6 +12,8 @@ import zarr
 from evdist.data import layout as layout_module
 from evdist.data.layout import PartitionedData
 from evdist.engine.partitioning import lay_out
+from evdist.kernels.shuffle import Shuffle
+from evdist.stores import encoding
 from evdist.stores.encoding import StoreError
 from evdist.stores.exchange import Exchange
 from evdist.stores.partitioned import PartitionArray
@@ -120,6 +122,23 @@ def test_a_lost_partition_is_refused(tmp_path):
     (tmp_path / "data" / "X" / "c" / "2" / "0" / "0").unlink()
     with pytest.raises(StoreError, match="partition 2 is lost"):
         data.read(2)
+
+
+def test_a_partition_cut_off_in_any_chunk_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "CHUNK_BYTES", 20 * 300)
+    array = PartitionArray(str(tmp_path / "a"), Shuffle.of(N, 2), 5, "float32")
+    array.create()
+    array.write(0, ROWS[: array.shuffle.size(0)])
+    assert array.has(0) and not array.has(1)
+    for number in range(4):
+        chunk = tmp_path / f"a/c/0/{number}/0"
+        content = chunk.read_bytes()
+        chunk.unlink()  # a process killed just then leaves the folder
+        assert not array.has(0)
+        with pytest.raises(StoreError, match="partition 0 is lost"):
+            array.read(0)
+        chunk.write_bytes(content)
+    assert array.has(0)
 
 
 def test_a_block_that_was_cut_off_is_refused(tmp_path):
