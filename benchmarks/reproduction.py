@@ -1,10 +1,11 @@
 """What the five sources print beside what comes out here: one command, one page.
 
-    python benchmarks/reproduction.py [--quick] [--only REGEX] [--keep FILE] [--page docs/...md]
+    python benchmarks/reproduction.py [--quick] [--jobs N] [--only REGEX] [--keep FILE] [--page F]
 
 Runs every benchmark that compares with a table, a figure or an example of a source, and writes
 their figures, bounds and verdicts to one page. Takes some two hours on one core; --quick half an
-hour: fewer seeds, draws and data sets, which the page says.
+hour: fewer seeds, draws and data sets, which the page says. With --jobs N so many benchmarks run at
+once, each with its share of the cores.
 
 With --keep the lines of each part are kept in a file: --only then measures some parts anew, and the
 page shows all that are there. A part without lines is "not run".
@@ -25,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,14 +136,17 @@ class Result:
         return sum(line["held"] is False and not line["why"] for line in self.lines)
 
 
-def measured(part: Part, quick: bool) -> Result:
+def measured(part: Part, quick: bool, threads: int | None) -> Result:
+    """Run a benchmark, on at most so many threads."""
+    names = ("LOKY_MAX_CPU_COUNT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    share = {name: str(threads) for name in names} if threads else {}
     command = part.command(quick)
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "lines"
         began = time.perf_counter()
         code = subprocess.run(
             [sys.executable, *command], cwd=HERE.parent, check=False,
-            env={**os.environ, RECORD: str(record)},
+            env={**os.environ, **share, RECORD: str(record)},
         ).returncode  # fmt: skip
         seconds = time.perf_counter() - began
         lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
@@ -208,6 +213,7 @@ def page(results: dict[str, Result]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer seeds, draws and sets")
+    parser.add_argument("--jobs", type=int, default=1, help="benchmarks that run at once")
     parser.add_argument("--only", default="", help="regular expression for the parts to measure")
     parser.add_argument("--keep", type=Path, help="file with the lines of all parts so far")
     parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "reproduction.md")
@@ -216,9 +222,15 @@ def main() -> int:
     if given.keep and given.keep.exists():
         kept = json.loads(given.keep.read_text(encoding="utf-8"))
     results = {name: Result(**values) for name, values in kept.items()}
-    for part in PARTS:
-        if re.search(given.only, part.name):
-            results[part.name] = measured(part, given.quick)
+    threads = max((os.cpu_count() or 1) // given.jobs, 1) if given.jobs > 1 else None
+    with ThreadPoolExecutor(given.jobs) as pool:
+        jobs = {
+            pool.submit(measured, part, given.quick, threads): part.name
+            for part in PARTS
+            if re.search(given.only, part.name)
+        }
+        for job in as_completed(jobs):
+            results[jobs[job]] = job.result()
             # After every part: a run that is stopped leaves what it has.
             if given.keep:
                 stored = {name: vars(result) for name, result in results.items()}
