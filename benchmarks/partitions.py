@@ -137,7 +137,8 @@ def scaling(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for kind in ("fixed n", "fixed n per worker"):
             for count in args.counts:
-                n = int(args.objects) if kind == "fixed n" else int(args.objects) * count // 16
+                share = 16 if kind == "fixed n" else count
+                n = int(args.objects) * share // 16
                 path = Path(folder) / f"{n}.npy"
                 write_rows(path, n, d)
                 seen.clear()
@@ -145,7 +146,10 @@ def scaling(args: argparse.Namespace) -> None:
                     client.run(_warm)
                     rest = max(p.memory_info().rss for p in pids(client).values())
                     with Peaks(pids(client)) as peaks:
-                        fitted = model(max_iter=4, tol=1e-3).fit(str(path), client=client)
+                        # Four partitions for each of sixteen workers.
+                        fitted = model(max_iter=4, tol=1e-3, partitions=4 * share).fit(
+                            str(path), client=client
+                        )
                     top = max(peaks.peak.values())
                     print(
                         f"| {count} | {n:,} | {megabytes(rest)} | {megabytes(top)} | "
