@@ -66,6 +66,8 @@ PARTS = (
     Part(NN, "sources_rest.py", ("butterfly", "peaks", "protein")),
     Part(NN, "sources_rest.py", ("bootclus",)),
     Part(NN, "sources_rest.py", ("d31",)),
+    Part(NN, "sources_networks.py", ("d31",)),
+    Part(NN, "sources_networks.py", ("links",)),
     Part(NN, "nnevclus_reference.py"),
     Part(NN, "nnevclus_accuracy.py", ("table3",), QUICK, "S2 and DryBean"),
     Part(NN, "nnevclus_accuracy.py", ("circles", "protein")),
@@ -87,8 +89,12 @@ PARTS = (
     Part(BOOT, "bootclus_reference.py", ("iris", "diabetes")),
     Part(BOOT, "bootclus_reference.py", ("gvhd",)),
     Part(BOOT, "sources_rest.py", ("iris", "diabetes")),
-    Part(BOOT, "bootclus_coverage.py", (), ("--datasets", "10", "--wrong", "6", "--sampled", "0"),
-         "90 of 100 data sets of the true models, 19 of 25 of the others; pairs that are sampled"),
+    *(
+        Part(BOOT, "bootclus_coverage.py", (mixture,), ("--datasets", "10", "--wrong", "6"),
+             "90 of 100 data sets of the true model, 94 of the others")
+        for mixture in ("1", "2", "3")
+    ),
+    Part(BOOT, "bootclus_coverage.py", ("sampled",), ("--sampled", "1"), "2 of 3 data sets"),
     Part(SLIDES, "combining.py", ("seeds",)),
     Part(SLIDES, "ecm_variants.py"),
     Part(LEARNING, "family_classifiers.py", (), ("ionosphere", "vehicle", "glass"), "vowel"),
@@ -108,10 +114,7 @@ NOT_OBTAINABLE = (
 )  # fmt: skip
 
 #: Figures that could be compared with and that no benchmark measures.
-NOT_RUN = (
-    ("NN-EVCLUS, table 3, D31: NN-EVCLUS and NN-EVCLUS-bp; table 4: its time", 3),
-    ("NN-EVCLUS, table 8: CPU seconds on glass and iris with 200 links", 12),
-)
+NOT_RUN: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

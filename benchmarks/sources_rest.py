@@ -5,7 +5,7 @@
 * bootclus, peaks: NN-EVCLUS (2021), table 3, columns Bootclus (B = 500, models by BIC) and ECM-bp
   (ECM from the objects of largest delta * Bel, which the paper chose by hand). Ours may be lower by
   .05;
-* d31: the row of D31, without the networks, and its times in table 4;
+* d31: the row of D31, without the networks (see sources_networks.py), and its times in table 4;
 * protein: its table 6, sECMdd and wECMdd, and the CPU seconds of table 7, which are R's on another
   machine: ours may not be more;
 * butterfly: its table 1, masses of EVCLUS. The paper does not give d0: the quantile at which the
@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from bootclus_reference import majority, most_supported
 from bounds import Bounds
-from datasets import SHARED, load, reference
+from datasets import SHARED, DataSet, load, reference
 from ecm_accuracy import paper_set
 from family_accuracy import NEIGHBOURS
 from numpy.typing import NDArray
@@ -100,11 +100,17 @@ def peaks(bounds: Bounds) -> None:
         bounds.at_least(f"{name} (printed {printed:.2f})", ari, printed - ALLOWED)
 
 
-def d31(bounds: Bounds) -> None:
+def d31_set() -> DataSet:
     """D31, standardised like S2: 31 clusters, 3,100 objects."""
     folder = SHARED / "data" / "suite" / "sipu"
-    X = standardised(np.loadtxt(folder / "d31.data.gz"))
-    y, c = np.loadtxt(folder / "d31.labels0.gz").astype(int), 31
+    X = np.loadtxt(folder / "d31.data.gz")
+    y = np.loadtxt(folder / "d31.labels0.gz").astype(np.int64)
+    return DataSet("D31", X, y, "raw").standardised()
+
+
+def d31(bounds: Bounds) -> None:
+    data = d31_set()
+    X, y, c = data.X, data.y, data.n_clusters
     centres = X[delta_bel(X, 50).largest(c)]
     simple = FocalSets.simple(c, omega=False)
 
