@@ -34,7 +34,7 @@ NEIGHBOURS = 10
 #: Powers of the steps along the graph that are tried beside the dissimilarities themselves.
 POWERS = (2.0, 4.0)
 #: Partitions that agree with the reference this much less than the best count as equal.
-TIE = 0.01
+TIE = 0.02
 #: Misfits this close count as equal.
 MISFIT_TIE = 0.02
 #: By so much a partition along the graph must fit better than one in the dissimilarities given.
