@@ -205,8 +205,9 @@ def page(results: dict[str, Result]) -> str:
         left = f" Left out, not run: {less}." if less else ""
         text.append(f"\n### `{result.command}`\n\n{result.seconds:,.0f} s.{left}")
         text += table(result.lines)
-    text.append("\n## Not run\n\n| printed | figures |\n|---|---:|")
-    text += [f"| {where} | {count} |" for where, count in NOT_RUN]
+    if NOT_RUN:
+        text.append("\n## Not run\n\n| printed | figures |\n|---|---:|")
+        text += [f"| {where} | {count} |" for where, count in NOT_RUN]
     text.append("\n## Not obtainable\n\n| printed | figures | why |\n|---|---:|---|")
     text += [f"| {where} | {count or '-'} | {why} |" for where, count, why in NOT_OBTAINABLE]
     return "\n".join(text) + "\n"
