@@ -13,10 +13,10 @@ from evdist.service.cli.out import say
 
 app = typer.Typer(
     name="evdist",
-    help="Evidential clustering of very many objects: a mass function over sets of clusters for "
-    "each, so that sure members, objects between clusters and outliers are told apart.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong option or configuration, 3 not there, 4 not done "
-    "yet, 130 stopped (the same command goes on).",
+    help="Evidential clustering of large data sets. Each object gets a mass function over sets of "
+    "clusters, which distinguishes sure members, objects between clusters and outliers.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong option or configuration, 3 not found, 4 not done "
+    "yet, 130 stopped (the same command resumes).",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
