@@ -25,7 +25,6 @@ from evdist.evclus.irqp import Stop
 from evdist.evclus.landmarks import Landmarks, Placing
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.resolution import (
-    POWERS,
     along,
     closest,
     misfit,
@@ -151,7 +150,7 @@ def choose_d0(
     own = _Tried.of(source, QUANTILES, focal_sets, k, seed)
     tried = [own]
     if source.n <= MOST_ALONG:
-        paths = (MatrixSource.of(along(D, graph, p)) for p in POWERS)
+        paths = map(MatrixSource.of, along(D, graph))
         tried += [_Tried.of(path, QUANTILES_ALONG, focal_sets, k, seed) for path in paths]
     found = own.trial.solve(
         rows, [p for one in tried for p in one.problems_from_starts],

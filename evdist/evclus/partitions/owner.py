@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -173,7 +174,6 @@ class Owner:
         One after another, and none is kept: two would not fit where memory is short.
         """
         problem, view = self.problem, self.problem.view(b)
-        mass = np.concatenate([self._mass(q) for q in (b, *view.partners)])
         kept = self._kept.setdefault(b, {})
         if kept:
             active = None  # what is there need not be left out
@@ -183,13 +183,16 @@ class Owner:
         )  # fmt: skip
         pieces = view.plan.pieces
         step = max(self._run // PIECE_ROWS, 1)
-        for at in range(0, len(pieces), step):
-            own = list(range(at, min(at + step, len(pieces))))
-            state = self._rows.state(problem.state_problem(pairs), mass, own)
-            try:
+        runs = [range(at, min(at + step, len(pieces))) for at in range(0, len(pieces), step)]
+        states = self._rows.states(
+            problem.state_problem(pairs),
+            np.concatenate([self._mass(q) for q in (b, *view.partners)]),
+            runs,
+        )
+        with closing(states):
+            for own in runs:
+                state = next(states)
                 work(state, pieces[own[0]][0], pieces[own[-1]][1])
-            finally:
-                state.close()
                 del state
 
     def _source(self, b: int) -> AttributeSource:

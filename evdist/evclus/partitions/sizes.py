@@ -32,11 +32,15 @@ class Sizes:
         return self.shuffle.rows
 
     def view(self) -> int:
-        """A view at work but for its pairs: masses twice, their table, and attributes."""
+        """A view at work but for its pairs: masses, their table, and attributes.
+
+        Masses are there twice for a moment, before the attributes are.
+        """
         P = self.shuffle.count
         partners = {o % P for offset in odd_offsets(P) for o in (offset, -offset)}
-        masses = 8 * self.width + 4 * padded_width(self.width)
-        return self.rows * (1 + len(partners)) * (masses + 4 * padded_width(self.d))
+        masses, table = 4 * self.width, 4 * padded_width(self.width)
+        row = masses + table + max(masses, 4 * padded_width(self.d))
+        return self.rows * (1 + len(partners)) * row
 
     def whole(self) -> int:
         """All partitions with their pairs and masses, and a view at work."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Hashable, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -134,6 +134,17 @@ class DeviceRows:
         places = by_colour(plan, graph.bounds, own)
         kept = keep_pieces(pairs, graph, places, self.device, choose(need, _room(self)))
         return kind(problem, mass, own, graph, kept)
+
+    def states(
+        self, problem: Problem, mass: NDArray | Tensor, runs: Sequence[Sequence[int]]
+    ) -> Generator[DeviceState | ListState, None, None]:
+        for pieces in runs:
+            state = self.state(problem, mass, pieces)
+            try:
+                yield state
+            finally:
+                state.close()
+                del state
 
     def executor(self, problem: Problem, mass: NDArray | Tensor) -> LocalExecutor:
         """Sweeps of a problem from masses in positions, in this process."""

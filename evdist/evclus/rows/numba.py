@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -60,6 +60,20 @@ class NumbaRows:
         self, problem: Problem, mass: NDArray, pieces: Sequence[int] | None = None
     ) -> NumbaState:
         return NumbaState(problem, mass, pieces, self.n_threads)
+
+    def states(
+        self, problem: Problem, mass: NDArray, runs: Sequence[Sequence[int]]
+    ) -> Generator[NumbaState, None, None]:
+        whole = NumbaState(problem, mass, [], self.n_threads)
+        del mass  # which the state has copied
+        for pieces in runs:
+            state = whole.with_pieces(pieces)
+            try:
+                yield state
+            finally:
+                state.close()
+                del state
+        whole.close()
 
     def executor(self, problem: Problem, mass: NDArray) -> LocalExecutor:
         """Sweeps of a problem from masses in positions, in this process."""
@@ -178,16 +192,24 @@ class NumbaState:
     mass : (n, f) float32, in positions; copied, and put on the grid of the kernels
     pieces : numbers of the pieces that are updated here; None for all of them
     n_threads : int
+    kernel : of another state of the same problem and masses, in the place of `mass`
     """
 
     def __init__(
-        self, problem: Problem, mass: NDArray, pieces: Sequence[int] | None, n_threads: int
+        self,
+        problem: Problem,
+        mass: NDArray,
+        pieces: Sequence[int] | None,
+        n_threads: int,
+        kernel: SparseKernel | DenseKernel | None = None,
     ):
         # Arrays that came over the network are read-only, which numba compiles for anew.
         weight = np.require(problem.weight, requirements="W")
         self.problem = replace(problem, weight=weight, links=_writeable(problem))
-        kernel = SparseKernel(mass, weight) if problem.sparse else DenseKernel(self.problem, mass)
-        self._kernel: SparseKernel | DenseKernel = kernel
+        if kernel is None:
+            sparse = problem.sparse
+            kernel = SparseKernel(mass, weight) if sparse else DenseKernel(self.problem, mass)
+        self._kernel = kernel
         self._n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         plan = problem.plan
@@ -219,6 +241,10 @@ class NumbaState:
     def mass(self) -> NDArray[np.float32]:
         """In positions; encoded where the problem is sparse."""
         return self._kernel.mass
+
+    def with_pieces(self, pieces: Sequence[int]) -> NumbaState:
+        """A state of other pieces with the same masses, which are not copied."""
+        return NumbaState(self.problem, self.mass, pieces, self._n_threads, self._kernel)
 
     def update(self, steps: Sequence[int], skip_below: float) -> None:
         if self._sweep is not None and len(steps) == len(self._work):
@@ -285,6 +311,7 @@ class NumbaState:
         return self.mass
 
     def close(self) -> None:
+        self._blocks.clear()
         if self._pool is not None:
             self._pool.shutdown()
 

@@ -6,7 +6,7 @@ placing, sampling, sweeps and prediction are written once over it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,6 +86,15 @@ class Rows(Starter, Protocol):
         """All masses of a problem, in positions, and the pairs of some pieces or all of them.
 
         The state updates rows (`update`) and sums their terms (`losses`, `changes`).
+        """
+        ...
+
+    def states(
+        self, problem: Problem, mass: Masses, runs: Sequence[Sequence[int]]
+    ) -> Generator[RowState, None, None]:
+        """States with the same masses and the pairs of one run of pieces after another.
+
+        One is closed before the next is made. Hand over `mass` without keeping it: it may be freed.
         """
         ...
 
