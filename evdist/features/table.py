@@ -17,9 +17,9 @@ from evdist.estimators.checks import one_of
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Numbers from a table of numbers, categories, dates and missing values; see `evdist.data.encode`.
+    """Encode numbers, categories, dates and missing values as numbers; see `evdist.data.encode`.
 
-    Columns weigh alike: a number varies by one, a category as much. A missing number or date is
+    All columns have the same weight: a number varies by one, a category as much. A missing number or date is
     the median of its column, a missing or new category is none of the levels. A data frame becomes
     a data frame with the same index, so that ids pass through a pipeline.
 
