@@ -1,4 +1,4 @@
-"""Who listens to a fit: a progress bar and a log, for the parameter `callbacks` of an estimator.
+"""Progress bar and log, for the parameter `callbacks` of an estimator.
 
 A listener is any callable that takes a `Progress`. One with a method `close` is closed when the
 fit is over, also when it fails.

@@ -150,7 +150,7 @@ def api_page() -> str:
     """docs/api.md: every public name, where it comes from, and the first sentence about it."""
     lines = [
         "# API\n",
-        "Every public name, in a sentence; `help(evdist.NAME)` says all, as does the site that "
+        "One sentence for every public name. For details see `help(evdist.NAME)` or the site that "
         "`make docs` builds. Written by `make format`.\n",
     ]
     for name, home in sorted(PUBLIC.items(), key=lambda pair: pair[0].lower()):

@@ -64,16 +64,16 @@ class CalibrationPairs(NamedTuple):
 class Bootclus(RowMasses, CredalClusterer):
     """Calibrated evidential clustering: mixtures, bootstrap intervals, mass functions.
 
-    A mixture is fitted, and fitted again to bootstrap samples; that gives a confidence interval for
+    A mixture is fitted to the data and to bootstrap samples, which gives a confidence interval for
     the probability that two objects belong to the same cluster. Every object then gets a mass
     function over sets of clusters such that the belief and the plausibility of two objects being
-    together approach the bounds of their interval: where the model is right, [Bel, Pl] holds the
+    together approach the bounds of their interval: if the model is right, [Bel, Pl] contains the
     true probability about as often as `confidence` says.
 
     Parameters
     ----------
     n_clusters : int or sequence of int, default=3
-        One number, or those that BIC chooses from.
+        A number, or several from which BIC chooses.
     n_bootstrap : int, default=500
         B, the number of bootstrap samples.
     confidence : float, default=0.9
@@ -83,41 +83,41 @@ class Bootclus(RowMasses, CredalClusterer):
         `evdist.mixture.MODELS`; BIC chooses.
     mixture : estimator, default=None
         Another mixture with `fit(X, sample_weight=...)` and `predict_proba`; `n_clusters` and
-        `covariance_models` are then not used. One with `warm_start` goes on from the full-data
-        solution in every bootstrap sample.
+        `covariance_models` are then ignored. If it has `warm_start`, every bootstrap fit starts
+        from the solution for the full data.
     focal_sets : {"pairs", "simple", "full", "select"} or FocalSets, default="pairs"
-        The sets of clusters that may get mass beside the single clusters: all pairs; all clusters
-        together ("simple"); all sets; or ("select") the pairs of clusters that are among each
-        other's nearest. The empty set never gets mass.
+        The sets of clusters that may get mass in addition to single clusters: all pairs; all
+        clusters together ("simple"); all sets; or ("select") the pairs of clusters that are among
+        each other's nearest. The empty set never gets mass.
     pair_neighbours : int, default=2
         With "select": how many nearest.
     n_dissimilarities : int or "auto", default="auto"
         k, the number of other objects each object is compared with, drawn at random; n - 1 or more
         is all pairs. "auto" is all pairs up to 1000 objects and 100 beyond.
     n_init : int, default=5
-        Starts of the Gaussian mixture: two of agglomeration, the others k-means. With two alone
+        Starts of the Gaussian mixture: two by agglomeration, the others by k-means. With only two,
         ecoli ended in a poor maximum.
     tol : float, default=1e-5
         The sweeps stop when the running mean of the relative change of the objective falls below
         it (eq. (18)).
     max_iter : int, default=200
-        Sweeps at most.
+        Maximum number of sweeps.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
-        Where intervals and sweeps run; "auto" is a GPU where there is one. The mixture and its
-        replicates are fitted on the CPU, and the masses are the same but for rounding.
+        Where intervals and sweeps are computed; "auto" uses a GPU if there is one. The mixture and
+        its replicates are fitted on the CPU, and the masses are the same up to rounding.
     random_state : int, RandomState or None, default=None
     checkpoint : path or URL, default=None
-        A folder for the replicates of a Gaussian mixture and, every few sweeps, the masses. The
-        same call after a crash goes on where it stopped, with the same bits; it needs a
-        random_state. With a client, all workers must reach the folder.
+        A folder for the replicates of a Gaussian mixture and, every few sweeps, the masses. After
+        a crash the same call resumes and gives the same result; this needs a random_state. With a
+        client, all workers must have access to the folder.
     checkpoint_every : int, default=5
         Sweeps between checkpoints, rounded up to a multiple of 4.
     callbacks : sequence of callables, default=()
         Each is called with a `Progress` after every batch of replicates and every sweep.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -127,12 +127,12 @@ class Bootclus(RowMasses, CredalClusterer):
     mixture_ : GaussianMixture, or the mixture given
         Fitted to all the data; cluster k is its component k.
     covariance_model_ : str or None
-        None with another mixture.
+        None if `mixture` is given.
     n_clusters_ : int
     intervals_ : Intervals
-        i, j, lower, upper of the kept pairs, each once; of a random million where there are more.
+        i, j, lower, upper of the kept pairs, each once; a random million of them if there are more.
     n_failed_ : int
-        Bootstrap samples that no mixture could be fitted to, and that were drawn again.
+        Bootstrap samples to which no mixture could be fitted and which were drawn again.
     objective_ : float
         Mean over kept pairs of (Bel - lower)^2 + (Pl - upper)^2.
     history_ : list of float

@@ -40,7 +40,7 @@ def propose_links(
     known: Any = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Pairs:
-    """Pairs (uncertain object, sure object) whose answer, same cluster or not, tells most.
+    """Propose pairs (uncertain object, sure object) to ask about: same cluster or not?
 
     Uncertain objects are taken one by one, each the one with the largest product of its doubt,
     1 - ``partition.margin()``, and its distance to the objects already taken or linked: not the
@@ -60,7 +60,7 @@ def propose_links(
     X : (n, d) table, optional
         Attributes: a NumPy, Dask or zarr array or a DataFrame.
     known : (p, 2) integers, optional
-        Links known already, of either kind; none of them is proposed.
+        Links that are already known, of either kind; these are not proposed.
     random_state : int, Generator or None
         Breaks ties between equally uncertain objects; None takes the lower object.
 
@@ -198,7 +198,7 @@ def _sum_of_block(block: NDArray[Any], first: int, cluster: NDArray[np.int64], c
     if len(bad):
         row, column = bad[0]
         raise ValueError(
-            f"X must be finite, but X[{first + row}, {column}] is {block[row, column]}. Mend or "
+            f"X must be finite, but X[{first + row}, {column}] is {block[row, column]}. Correct or "
             "fill it, or leave X out."
         )
     mine = cluster[first : first + len(block)]

@@ -142,7 +142,9 @@ def _write(
     ):
         still_ours()
         remove(url)
-        raise StoreError(f"{table.name} changed while it was read. Start again when it is at rest.")
+        raise StoreError(
+            f"{table.name} changed while it was read. Start again when it no longer changes."
+        )
     if table.id is not None and ids is not None:
         _refuse_twice(ids, table.id, url)
     for name, values in (("label", label), ("weight", weight), ("id", ids)):

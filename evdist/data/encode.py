@@ -164,9 +164,7 @@ def _sample(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def _fit(name: str, values: pd.Series, scale: Scale, category: bool) -> Column:
     missing = int(values.isna().sum())
     if missing == len(values):
-        raise ValueError(
-            f"Column {name!r} has no value at all: it tells nothing. Leave it out with drop."
-        )
+        raise ValueError(f"Column {name!r} has no values. Leave it out with drop.")
     kind = "category" if category else _kind(values)
     if kind == "category":
         return _fit_category(name, values, scale, missing)
@@ -252,6 +250,6 @@ def _numbers(values: pd.Series, kind: str, first: int) -> NDArray[np.float64]:
         row = int(bad.argmax())
         raise ValueError(
             f"Column {values.name!r} holds a {kind} in other rows, but row {first + row} holds "
-            f"{values.iloc[row]!r}. Mend the value, or name the column among the categories."
+            f"{values.iloc[row]!r}. Correct the value, or list the column in categories."
         )
     return found

@@ -241,7 +241,7 @@ def _as_numbers(values: pd.Series, what: str) -> pd.Series:
         return pd.to_numeric(values.astype(object), errors="coerce")
     except OverflowError as error:
         raise ValueError(
-            f"Column {what} holds a number too large to be computed with. Give it another unit, or "
+            f"Column {what} contains a number that is too large. Change its unit, or "
             "leave that column out."
         ) from error
 

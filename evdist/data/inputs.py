@@ -106,13 +106,15 @@ def refuse_text(X: Any) -> None:
             return  # one dimension, or what scikit-learn has words for
         if width is not None and len(row) != width:
             raise ValueError(
-                f"All rows of X must have as many values, but row {i} has {len(row)} and row 0 has "
-                f"{width}. Fill in what is missing or leave that row out."
+                f"All rows of X must have the same number of values, but row {i} has {len(row)} "
+                f"and row 0 has {width}. Fill in what is missing or leave that row out."
             )
         width = len(row)
         for j, value in enumerate(row):
             if value is None or (isinstance(value, str | bytes) and not _reads_as_number(value)):
-                what = "missing (None)" if value is None else f"{str(value)!r}, which is no number"
+                what = (
+                    "missing (None)" if value is None else f"{str(value)!r}, which is not a number"
+                )
                 cure = (
                     "Fill in the value or leave that row out."
                     if value is None

@@ -33,7 +33,7 @@ def readable(name: str) -> Iterator[None]:
             raise  # the file system's, not a decoder's
         said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise ValueError(
-            f"Cannot read {name}: {said}. Is it whole, and what its name says?"
+            f"Cannot read {name}: {said}. Is it whole, and does its ending match its format?"
         ) from error
 
 

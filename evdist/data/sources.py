@@ -216,7 +216,7 @@ def _refuse_bad_entries(D: NDArray[Any]) -> None:
         i, j = np.argwhere(bad)[0]
         raise ValueError(
             f"Dissimilarities must be finite and non-negative, but D[{i}, {j}] = {D[i, j]}. "
-            "Mend or remove that object; for similarities pass 1 - S or S.max() - S."
+            "Correct or remove that object; for similarities pass 1 - S or S.max() - S."
         )
 
 

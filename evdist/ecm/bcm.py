@@ -86,29 +86,29 @@ class BeliefModel(Model):
 
 
 class BCM(GammaClusterer):
-    """Belief c-means: sets of clusters for objects far from clusters that lie close together.
+    """Belief c-means: sets of clusters for objects far from clusters that are close together.
 
-    In ECM an object halfway between two clusters is given to the set of both; here it is divided
-    between the two, and the set takes objects so far from both that the difference of the two no
-    longer counts. Liu, Dezert, Mercier and Pan (2012).
+    In ECM the mass of an object halfway between two clusters goes to the set of both. Here it is
+    divided between the two, and the set takes objects so far from both that the difference of the
+    two distances is negligible. Liu, Dezert, Mercier and Pan (2012).
 
     Parameters
     ----------
     n_clusters : int, default=4
     gamma : float, default=1
-        Weight of the distances between the clusters of a set beside those to the object.
+        Weight of the distances between the clusters of a set relative to those to the object.
     beta : float above 1 or "auto", default="auto"
-        Hardness: near 1 the masses are almost all on one set. "auto" is 2, and less where there are
+        Fuzzifier: near 1, almost all mass is on one set. "auto" is 2, and less where there are
         many attributes; see `ECM`.
     delta : float or "auto", default="auto"
-        Distance to the empty set, in the units of X: what is farther from all prototypes is an
-        outlier. "auto" is the root mean square of the distances between two objects.
+        Distance to the empty set, in the units of X: objects farther from all prototypes are
+        outliers. "auto" is the root mean square of the distances between two objects.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
     init : "k-means++" or (n_clusters, d) array of prototypes
     n_init : int, default=5
-        Seedings with "k-means++"; the best goes on. They are compared on at most 20,000 objects.
+        Number of "k-means++" starts, compared on at most 20,000 objects; the best is continued.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
@@ -116,7 +116,7 @@ class BCM(GammaClusterer):
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

@@ -78,9 +78,9 @@ def delta_bel(X: ArrayLike, K: int, *, q: float = 0.9, n_jobs: int | None = None
     ----------
     X : (n, d) array
     K : int
-        Neighbours that speak for each object, below n.
+        Neighbours used as evidence for each object, below n.
     q : float, default=0.9
-        The reach of a neighbour is the q-quantile of its own distances.
+        The scale of a neighbour is the q-quantile of its distances.
     n_jobs : int or None
         Threads of the neighbour search; the result does not depend on it.
     """

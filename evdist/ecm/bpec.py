@@ -39,7 +39,7 @@ _MOST_NEIGHBOURS = 100
 
 @dataclass(eq=False, repr=False)
 class BPEC(PrototypeClusterer):
-    """Belief-peaks evidential clustering: centres are objects that stand out, and stay.
+    """Belief-peaks evidential clustering: centres are chosen among the objects and stay fixed.
 
     A centre has many near neighbours and is far from any object with more: both can be seen in the
     delta-Bel graph, `evdist.plot.delta_bel(model.peaks_.delta, model.peaks_.bel,
@@ -49,25 +49,25 @@ class BPEC(PrototypeClusterer):
     Parameters
     ----------
     n_clusters : int or None, default=None
-        So many objects of largest delta * Bel are the centres; None: all those in the box.
+        The centres are this many objects with the largest delta * Bel; None: all in the box.
     n_neighbors : int or None, default=None
-        Neighbours that speak for an object; None is twice the square root of n, at most 100.
+        Neighbours used as evidence for an object; None is twice the square root of n, at most 100.
     q : float, default=0.9
-        The reach of a neighbour is the q-quantile of its own distances.
+        The scale of a neighbour is the q-quantile of its distances.
     delta_min, bel_min : float, default=0
         Centres have at least this delta and this Bel. With n_clusters=None a delta_min above 0 is
         needed.
     delta_max, bel_max : float or None, default=None
-        With the two above, the box of the delta-Bel graph that may hold centres; None is no bound.
+        With the two above, the box of the delta-Bel graph that contains centres; None is no bound.
     alpha, beta : float, default=1, 2
         Weight of large sets, fuzzifier above 1, as in ECM.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of X. "auto" is the root mean square of the
-        distances between two objects; R's evclust takes 10 whatever the units.
+        distances between two objects; R's evclust uses 10 for any units.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
         As in ECM.
     pair_neighbours : int, default=2
-        With "select": pairs of clusters that are among each other's so many nearest.
+        With "select": two clusters form a pair if each is among this many nearest of the other.
     metric : {"euclidean", "adaptive"}, default="euclidean"
         "adaptive" learns one Mahalanobis metric per cluster, as in the paper.
     tol : float, default=1e-5
@@ -77,7 +77,7 @@ class BPEC(PrototypeClusterer):
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

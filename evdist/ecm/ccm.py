@@ -69,30 +69,30 @@ class CredalModel(Model):
 
 
 class CCM(GammaClusterer):
-    """Credal c-means: like ECM, but a set of clusters is as far as the clusters in it.
+    """Credal c-means: like ECM, but the distance to a set also counts those to its clusters.
 
-    In ECM an object of one cluster may lie at the centre of a set of two others and be given to
-    that set; here the distances to the single clusters of a set count too. Liu, Pan, Dezert and
-    Mercier (2015).
+    In ECM an object of one cluster may lie at the centre of a set of two other clusters and be
+    assigned to that set; here the distances to the single clusters of a set count too. Liu, Pan,
+    Dezert and Mercier (2015).
 
     Parameters
     ----------
     n_clusters : int, default=4
     gamma : float, default=1
-        Weight of the distance to the centre of a set beside those to its clusters.
+        Weight of the distance to the centre of a set relative to those to its clusters.
     beta : float above 1 or "auto", default="auto"
-        Hardness: near 1 the masses are almost all on one set. "auto" is 2, and less where there are
+        Fuzzifier: near 1, almost all mass is on one set. "auto" is 2, and less where there are
         many attributes; see `ECM`.
     delta : float or "auto", default="auto"
-        Distance to the empty set, in the units of X: what is farther from all prototypes is an
-        outlier. "auto" is the root mean square of the distances between two objects.
+        Distance to the empty set, in the units of X: objects farther from all prototypes are
+        outliers. "auto" is the root mean square of the distances between two objects.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
     init : "k-means++" or (n_clusters, d) array of prototypes
         CCM-bp is init=X[evdist.delta_bel(X, K).largest(n_clusters)].
     n_init : int, default=5
-        Seedings with "k-means++"; the best goes on. They are compared on at most 20,000 objects.
+        Number of "k-means++" starts, compared on at most 20,000 objects; the best is continued.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
@@ -100,7 +100,7 @@ class CCM(GammaClusterer):
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

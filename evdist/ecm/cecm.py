@@ -28,9 +28,9 @@ _TABLES = 8
 class CECM(PrototypeClusterer):
     """Constrained evidential c-means: ECM with pairs of objects known to be together or apart.
 
-    Given such links, the masses of the linked objects make up for what the distances get wrong;
-    with metric="adaptive" the clusters take the shape that the links ask for. Which pairs to show
-    to a person next, `evdist.propose_links(model.credal_partition_, X=X)` tells.
+    The links correct the masses of linked objects where distances are misleading; with
+    metric="adaptive" they also influence the shape of the clusters.
+    `evdist.propose_links(model.credal_partition_, X=X)` proposes the pairs to ask about next.
 
     Parameters
     ----------
@@ -42,14 +42,14 @@ class CECM(PrototypeClusterer):
         "adaptive" learns one Mahalanobis metric per cluster.
     constraint_weight : float from 0 to below 1, default=0.5
         xi, the weight of the links: the objective is (1 - xi) times that of ECM, divided by objects
-        and focal sets, plus xi times the mean plausibility that a link is broken.
+        and focal sets, plus xi times the mean plausibility that a link is violated.
     expand_constraints : int, default=0
-        K: each link is given to the K nearest pairs of neighbours too (k-CEVCLUS, algorithm 2).
+        K: each link also applies to the K nearest pairs of neighbours (k-CEVCLUS, algorithm 2).
     init : "k-means++" or (n_clusters, d) array of prototypes
     n_init : int, default=5
-        Seedings with "k-means++", compared without the links.
+        Number of "k-means++" starts, compared without the links.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     n_jobs : int, default=None
         Threads of the seedings and of predict_mass; None is all cores.

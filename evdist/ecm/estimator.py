@@ -27,42 +27,43 @@ _LOOKED_AT = 10_000
 
 @dataclass(eq=False, repr=False)
 class ECM(MeansClusterer):
-    """Evidential c-means: clusters with prototypes, sets of clusters with the means of theirs.
+    """Evidential c-means: a prototype per cluster, and their means for sets of clusters.
 
-    An object near a prototype has its mass on that cluster, one halfway between prototypes on the
-    set of those clusters, and one farther than about `delta` from all of them on the empty set.
+    An object close to a prototype has its mass on that cluster, an object halfway between
+    prototypes on the set of their clusters, and an object farther than about `delta` from all
+    prototypes on the empty set.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=4
-        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
-        say one. `n_clusters_` holds the number.
+        "auto" counts the prominent modes of the density of a sample; the result may be one.
+        `n_clusters_` is the number.
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1 or "auto", default="auto"
-        Hardness: near 1 the masses are almost all on one set. "auto" is 2, the papers' value, with
-        up to five attributes or so, and less with more of them, where 2 would let all prototypes
-        meet in the middle: 1.3 with ten attributes, 1.1 with a hundred.
+        Fuzzifier: near 1, almost all mass is on one set. "auto" is 2, the papers'
+        value, up to about five attributes, and less beyond, where 2 would make all prototypes
+        coincide: 1.3 with ten attributes, 1.1 with a hundred.
     delta : float or "auto", default="auto"
-        Distance to the empty set, in the units of X: what is farther from all prototypes is an
-        outlier. "auto" is the root mean square of the distances between two objects; R's evclust
-        takes 10 whatever the units.
+        Distance to the empty set, in the units of X: objects farther from all prototypes are
+        outliers. "auto" is the root mean square of the distances between two objects; R's evclust
+        uses 10 for any units.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
         The sets of clusters that may get mass: empty set, singletons and all clusters together
         ("simple"); also all pairs; all sets; or ("select") the pairs of neighbouring clusters,
         found in a first fit with "simple".
     pair_neighbours : int, default=2
-        With "select": pairs of clusters that are among each other's so many nearest.
+        With "select": two clusters form a pair if each is among this many nearest of the other.
     metric : {"euclidean", "adaptive"}, default="euclidean"
         "adaptive" learns one Mahalanobis metric per cluster, for clusters that are not round.
     scale : {"standard", "robust"} or None, default=None
-        Take its centre from each column of X and divide it by its spread: mean and standard
-        deviation, or median and interquartile range. New objects are brought to the same scale.
+        Centre each column of X and divide it by its spread: mean and standard deviation, or
+        median and interquartile range. New objects are scaled in the same way.
     init : "k-means++" or (n_clusters, d) array of prototypes
     n_init : int, default=5
-        Seedings with "k-means++"; the best goes on. They are compared on at most 20,000 objects.
+        Number of "k-means++" starts, compared on at most 20,000 objects; the best is continued.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
@@ -70,7 +71,7 @@ class ECM(MeansClusterer):
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

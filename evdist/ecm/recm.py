@@ -32,7 +32,7 @@ _SYMMETRY = 1e-8
 class RECM(RowMasses, CredalClusterer):
     """Relational evidential c-means: ECM on squared dissimilarities between objects.
 
-    With squared Euclidean distances it does what ECM does on the attributes, except for the seeds.
+    With squared Euclidean distances it is equivalent to ECM on the attributes, except for seeds.
     The square matrix of all objects is held in memory.
 
     Parameters
@@ -44,14 +44,14 @@ class RECM(RowMasses, CredalClusterer):
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="simple"
     metric : str, default="precomputed"
         "precomputed": X is the square matrix of squared dissimilarities. "euclidean", "cityblock",
-        "chebyshev", "cosine", "correlation": X holds attributes, and the squares of these
-        distances are taken.
+        "chebyshev", "cosine", "correlation": X contains attributes, and these distances are
+        squared.
     init : "k-means++", (n, f) array of masses or CredalPartition
         "k-means++" starts from objects that are far from each other.
     n_init : int, default=5
         Starts with "k-means++", of which the best is kept.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
@@ -65,8 +65,8 @@ class RECM(RowMasses, CredalClusterer):
         Each prototype as a weighted mean of the objects; rows sum to one.
     delta_ : float
     shift_ : float
-        What was added to the squared dissimilarities of different objects because no points in any
-        space have those; 0 where such points exist.
+        Constant that was added to the squared dissimilarities of different objects to make them
+        Euclidean; 0 if they already were.
     objective_, history_, n_iter_, converged_ : as in ECM
     n_features_in_ : int
         Columns of X; with "precomputed" the number of objects.

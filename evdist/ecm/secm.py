@@ -87,10 +87,10 @@ class SpatialModel(Model):
 
 @dataclass(eq=False, repr=False)
 class SECM(MeansClusterer):
-    """Spatial evidential c-means: segments an image, each pixel with those around it.
+    """Spatial evidential c-means: segments an image, using the neighbours of each pixel.
 
-    X has a row for each pixel, in the order of `image.reshape(-1, channels)`; `image_shape` says
-    how they lie. Without it nothing is known of neighbours, and the result is that of ECM.
+    X has a row for each pixel, in the order of `image.reshape(-1, channels)`; `image_shape`
+    gives their arrangement. Without it there are no neighbours, and the result is that of ECM.
 
     Parameters
     ----------
@@ -101,23 +101,23 @@ class SECM(MeansClusterer):
     radius : int, default=1
         Neighbours are the pixels of the window of 2 radius + 1 pixels a side.
     spatial_weight : float, default=4
-        eta, the weight of the neighbours together against 1 of the pixel itself; 0 is ECM. With 8
-        and radius 1, all nine pixels of a plane's window count alike.
+        eta, the total weight of the neighbours, where the pixel itself has weight 1; 0 is ECM.
+        With 8 and radius 1, all nine pixels of a 2-D window have the same weight.
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1 or "auto", default="auto"
-        Hardness: near 1 the masses are almost all on one set. "auto" is 2, and less where there are
+        Fuzzifier: near 1, almost all mass is on one set. "auto" is 2, and less where there are
         many channels; see `ECM`.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of X. "auto" is the root mean square of the
         distances between two pixels.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
     pair_neighbours : int, default=2
-        With "select": pairs of clusters that are among each other's so many nearest.
+        With "select": two clusters form a pair if each is among this many nearest of the other.
     init : "k-means++" or (n_clusters, d) array of prototypes
     n_init : int, default=5
     tol : float, default=1e-5
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
@@ -129,8 +129,8 @@ class SECM(MeansClusterer):
     ----------
     credal_partition_, labels_, prototypes_, beta_, delta_, objective_, history_, n_iter_,
     converged_, n_features_in_ : as in ECM
-        The image of the labels is ``labels_.reshape(image_shape)``. `predict` takes pixels alone,
-        without neighbours; for another image fit with ``init=prototypes_``.
+        The image of the labels is ``labels_.reshape(image_shape)``. `predict` treats pixels
+        separately, without neighbours; for another image fit with ``init=prototypes_``.
 
     Examples
     --------

@@ -43,25 +43,25 @@ class EGMM(RowMasses, CredalClusterer):
     Parameters
     ----------
     n_clusters : int or sequence of int, default=3
-        One number, or those that the evidential BIC chooses from.
+        A number, or several from which the evidential BIC chooses.
     focal_sets : {"pairs", "simple", "full"} or FocalSets, default="pairs"
-        Sets that have a Gaussian; the article takes all. Without the empty set: no mass is on it.
+        Sets that have a Gaussian; the article uses all. The empty set has none and gets no mass.
     init : {"hierarchical", "k-means++"}, default="hierarchical"
         Partitions from which EM starts: by agglomeration, then by k-means; or by k-means alone.
-        More than 2000 objects are started from 2000 of them.
+        With more than 2000 objects, the start is computed from 2000 of them.
     n_init : int, default=5
-        Starts; the likeliest result is kept.
+        Number of starts; the result with the highest likelihood is kept.
     tol : float, default=1e-6
         EM stops when an iteration raises the mean log-likelihood by less than this.
     max_iter : int, default=1000
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        For k-means, and for the objects that larger data is started from.
+        For k-means, and for the sample that the start of larger data uses.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ _MAX_SOFT_CLASSES = 10
 
 @dataclass(eq=False, repr=False)
 class EKNNClassifier(EvidentialClassifier):
-    """Evidential K-nearest-neighbour classifier with learnt reach of the neighbours.
+    """Evidential K-nearest-neighbour classifier with learnt scale parameters.
 
     Each neighbour of class k gives mass alpha * exp(-gamma_k d^2) to its class and the rest to
     the set of all classes; Dempster's rule combines them. Denoeux (1995), Zouhal and Denoeux
@@ -45,7 +45,7 @@ class EKNNClassifier(EvidentialClassifier):
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

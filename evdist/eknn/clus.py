@@ -45,14 +45,14 @@ _BYTES = 70
 class EKNNclus(RowMasses, CredalClusterer):
     """The most plausible partition by the evidential K-nearest-neighbour rule.
 
-    The number of clusters need not be known: it comes out, and falls as `n_neighbors` rises.
+    The number of clusters is found automatically; it falls as `n_neighbors` rises.
     Denoeux, Kanjanatarakul, Sriboonchitta (2015).
 
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        Neighbours that speak about an object; None is three times the square root of n, and 50 for
-        more than 20,000 objects.
+        Neighbours used as evidence for an object; None is three times the square root of n, and
+        50 for more than 20,000 objects.
     q : float, default=0.9
         Evidence falls to 1/e at the q-quantile of the distances to the neighbours.
     power : float, default=2
@@ -60,17 +60,18 @@ class EKNNclus(RowMasses, CredalClusterer):
     metric : str, default="euclidean"
         euclidean, cityblock, chebyshev, cosine, correlation, or precomputed (n, n).
     init : "auto", "singletons", int or (n,) array of int, default="auto"
-        Each object its own cluster at first; so many clusters at random; or labels from 0. "auto"
-        is "singletons" for up to 20,000 objects. Of more, a sample is partitioned first, with at
-        least three times the square root of its size as neighbours; the others join its clusters.
+        Start with one cluster per object ("singletons"), with this many random clusters, or with
+        labels from 0. "auto" is "singletons" up to 20,000 objects. Beyond, a sample is partitioned
+        first, with at least three times the square root of its size as neighbours, and the other
+        objects join its clusters.
     symmetric : bool, default=True
         Whether two objects are neighbours when either is among the nearest of the other. Then no
-        move lowers the plausibility; False is the rule of the paper and of R's evclust, which has
-        no such warrant.
+        move lowers the plausibility; False is the rule of the paper and of R's evclust, which
+        does not guarantee this.
     n_init : int, default=1
-        Orders of visiting to try; the most plausible partition is kept.
+        Number of visiting orders to try; the most plausible partition is kept.
     max_iter : int, default=100
-        Visits of all objects.
+        Maximum number of passes over all objects.
     n_jobs : int or None, default=None
         Threads of the neighbour search.
     random_state : int, RandomState or None, default=None
@@ -78,7 +79,7 @@ class EKNNclus(RowMasses, CredalClusterer):
     callbacks : sequence of callables, default=()
         Each is called after every visit of all objects with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class EKNNclus(RowMasses, CredalClusterer):
     n_clusters_ : int
     gamma_ : float
     objective_ : float
-        The share of all evidence of togetherness that lies between clusters, from 0 to 1.
+        Share of the evidence of being together that is between clusters, from 0 to 1.
     history_ : list of float
         The objective before the first and after every visit; it never rises when `symmetric`.
     n_iter_ : int

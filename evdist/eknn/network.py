@@ -34,7 +34,7 @@ class EvidentialNN(EvidentialClassifier):
     Parameters
     ----------
     n_prototypes : int or None, default=None
-        Shared out evenly among the classes; None is five for each.
+        Divided evenly among the classes; None is five per class.
     mu : float or "cv", default=0.0
         Weight of the sum of reliabilities in the objective; "cv" takes the one of `mus` with the
         smallest error in cross-validation.
@@ -52,7 +52,7 @@ class EvidentialNN(EvidentialClassifier):
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class EvidentialNN(EvidentialClassifier):
     prototypes_ : (r, d) array
     membership_ : (r, c) array
     reliability_ : (r,) array
-        alpha: what a prototype says of an object at its own place.
+        alpha: the total mass that a prototype gives to classes at distance 0.
     gamma_ : (r,) array
     mu_ : float
     cv_errors_ : list of (mu, error)

@@ -59,7 +59,7 @@ def _wait(client: Client, token: str, size: int, report: Report) -> None:
             said = client.run_on_scheduler(_enter, token, client.id, size)
         except (ImportError, AttributeError, ValueError) as error:
             # A scheduler without this package, or one that runs no functions of clients.
-            logger.warning("the scheduler keeps no book of jobs: %s", error)
+            logger.warning("the scheduler cannot keep reservations: %s", error)
             return
         if not said:
             return

@@ -118,8 +118,8 @@ def finished(
 def _said(address: str, one: dict[str, Any], seconds: float) -> str:
     if one["status"] != "paused":
         return (
-            f"Dask worker {address} has given no sign of life for {seconds:.0f} s. Look at its "
-            "machine and its log, or restart it; the job goes on without it."
+            f"Dask worker {address} has given no sign of life for {seconds:.0f} s. Check its "
+            "machine and its log, or restart it; the job continues without it."
         )
     used, limit = one.get("metrics", {}).get("memory", 0), one.get("memory_limit") or 0
     share = f"{used / 1e6:,.0f} of {limit / 1e6:,.0f} MB" if limit else f"{used / 1e6:,.0f} MB"

@@ -40,5 +40,5 @@ def grow(client: Client, wanted: int, seconds: float = 120.0) -> int:
             time.sleep(_LOOK)
         client.cancel(places)
     if len(there) < wanted:
-        logger.warning("%d workers were wanted, %d are there", wanted, len(there))
+        logger.warning("%d workers were requested, %d are available", wanted, len(there))
     return len(there)

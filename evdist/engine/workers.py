@@ -75,7 +75,7 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
             address = getattr(client.scheduler, "address", "?")
             raise TimeoutError(
                 f"After {seconds:g} s the scheduler at {address} has {len(there)} Dask workers, "
-                f"{least} are needed. Start them, or look at why they do not come."
+                f"{least} are needed. Start them, or check why they do not connect."
             )
         time.sleep(0.1)
     return there

@@ -88,7 +88,7 @@ class CredalEstimator(SavedModel, SweepCallbacks):
             more = f" (and {len(large) - 1} more)" if len(large) > 1 else ""
             warnings.warn(
                 f"Column {column}{more} varies {times:,.0f} times as much as the others and "
-                'decides alone. Bring the columns to one scale with scale="standard".',
+                'dominates the distances. Scale the columns with scale="standard".',
                 ScaleWarning,
                 stacklevel=5,
             )

@@ -130,7 +130,7 @@ class SavedModel:
 
     @classmethod
     def load(cls, url: Url) -> Self:
-        """The fitted model that :meth:`save` wrote; it predicts the same bits.
+        """Load a model that :meth:`save` wrote; its predictions are identical.
 
         Its masses stay where they are and are read when they are needed; :meth:`append` adds to
         them there.

@@ -53,89 +53,88 @@ class EVCLUS(RowMasses, CredalClusterer):
     """Evidential clustering of attributes or dissimilarities, linear in the number of objects.
 
     Every object gets a mass function over sets of clusters such that the conflict between the
-    mass functions of two objects matches their dissimilarity: far objects conflict, near ones
-    agree. Objects far from all get mass on the empty set; those between clusters divide it
-    between these or put it on their union, see ``credal_partition_.decide()``.
+    mass functions of two objects matches their dissimilarity: distant objects conflict, close
+    ones agree. Objects far from all others get mass on the empty set. Objects between clusters
+    get mass on each of them or on their union; see ``credal_partition_.decide()``.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=4
-        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
-        say one. `n_clusters_` holds the number.
+        "auto" counts the prominent modes of the density of a sample; the result may be one.
+        `n_clusters_` is the number.
     n_dissimilarities : int or "auto", default=100
-        k, the number of other objects each object is compared with, drawn at random; n - 1 or
-        more is the full matrix. "auto" is that up to 400 objects, where it is cheap, and 100
-        beyond.
+        k, the number of random other objects that each object is compared with; n - 1 or more
+        means the full matrix. "auto" is the full matrix up to 400 objects and 100 beyond.
     metric : str or callable, default="euclidean"
         "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "hamming",
         "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
         (i, j, dissimilarity); or a function of two rows, called as metric(X[i], X[j]) with i < j.
-        "geodesic" measures along the data, for clusters of any shape: the rows are mapped by
-        `evdist.features.GeodesicMap` first, new ones alike. "auto" clusters a sample by
-        "euclidean" and by "geodesic" and takes the one whose clusters cut fewer neighbours apart.
+        "geodesic" measures along the data, for clusters of any shape: all rows, including new
+        ones, are first mapped by `evdist.features.GeodesicMap`. "auto" clusters a sample with
+        "euclidean" and "geodesic" and takes the one whose clusters separate fewer neighbours.
         A sparse matrix always holds the dissimilarities of the pairs it stores.
     scale : {"standard", "robust"} or None, default=None
-        Take its centre from each column of X and divide it by its spread: mean and standard
-        deviation, or median and interquartile range. New objects are brought to the same scale.
+        Centre each column of X and divide it by its spread: mean and standard deviation, or
+        median and interquartile range. New objects are scaled in the same way.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
         The sets of clusters that may get mass: empty set, singletons and all clusters together
         ("simple"); also all pairs; all sets; or ("select") the pairs of neighbouring clusters,
         found in a first fit with "simple".
     pair_neighbours : int, default=2
-        With "select": pairs of clusters that are among each other's so many nearest.
+        With "select": two clusters form a pair if each is among this many nearest of the other.
     d0 : float, "auto" or str such as "q0.9", default="auto"
-        Dissimilarity from which on two objects are almost surely (0.95) in different clusters: a
-        number, a quantile of the dissimilarities, or chosen on a sample ("auto"; for a list of
-        pairs that is "q0.9"; with many clusters from a preliminary partition).
+        Dissimilarity above which two objects are almost surely (0.95) in different clusters: a
+        number, a quantile of the dissimilarities, or "auto", chosen on a sample (for a list of
+        pairs "q0.9"; with many clusters from a preliminary partition).
     init : {"auto", "landmarks", "k-means++", "random"} or array or CredalPartition
-        "landmarks" solves a sample of the objects from several starts and places the others
-        against it; "k-means++" the same from seeded starts only; "random" starts from random
-        masses; an (n, f) array or a CredalPartition is taken as it is. "auto" is "landmarks", or
-        "random" for a list of pairs.
+        "landmarks" fits a sample of the objects from several starts and derives the masses of the
+        others from it; "k-means++" does the same from seeded starts only; "random" starts from
+        random masses; an (n, f) array or a CredalPartition is used as the start. "auto" is
+        "landmarks", or "random" for a list of pairs.
     n_init : int, default=1
-        Restarts: of the landmark problem (each tries several starts) or of the whole fit
-        ("random"). The lowest objective wins.
+        Restarts of the landmark problem (each tries several starts) or, with "random", of the
+        whole fit. The one with the lowest objective is kept.
     tol : float, default=1e-5
         Stop when the running mean of the relative change of the objective falls below it
         (k-CEVCLUS, eq. (21)).
     max_iter : int, default=200
-        Sweeps at most.
+        Maximum number of sweeps.
     constraint_weight : float, default=0.5
         xi, the weight of must-link and cannot-link constraints against the stress.
     expand_constraints : int, default=0
-        K: each constraint is given to the K nearest pairs of neighbours too (k-CEVCLUS, algorithm
+        K: each constraint also applies to the K nearest pairs of neighbours (k-CEVCLUS, algorithm
         2).
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
     checkpoint : path or URL, default=None
-        A folder for the pairs and, every few sweeps, the masses. The same call after a crash goes
-        on where it stopped, with the same bits; it needs a random_state. With a client, all
-        workers must reach the folder.
+        A folder for the pairs and, every few sweeps, the masses. After a crash the same call
+        resumes and gives the same result; this needs a random_state. With a client, all workers
+        must have access to the folder.
     checkpoint_every : int, default=5
         Sweeps between checkpoints, rounded up to a multiple of 4.
     device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
-        Where start, sweeps and prediction run; "auto" takes a GPU where there is one. The pairs
-        are the same, and so is the optimum but for rounding. Needs torch; see docs/gpu.md. With a
-        client each worker is one GPU, and the result that of one GPU.
+        Where start, sweeps and prediction run; "auto" uses a GPU if there is one. The pairs are
+        the same, and so is the optimum up to rounding. Needs torch; see docs/gpu.md. With a
+        client each worker uses one GPU, and the result equals that of one GPU.
     memory_limit : int, default=None
-        Bytes that a fit may take on each GPU; None is what is free there. Where kept pairs do not
-        fit, they are sent from the host's memory or computed again in every sweep, which a
-        callback is told; the result is the same. On a CPU, bytes that this process may take in
-        all: a fit that needs more is done in `partitions`, or refused where that does not help.
+        Bytes that a fit may use on each GPU; None means the free memory. If the kept pairs do not
+        fit, they are sent from host memory or computed again in every sweep, which callbacks
+        report; the result is the same. On a CPU, bytes that this process may use in total: a fit
+        that needs more is done in `partitions`, or refused if that does not help.
     partitions : {"auto", "always", "never"} or even int, default="auto"
         Whether the objects are shuffled into partitions on disk, each of which is compared with a
-        few others, so that no process has all of them: for data larger than the memory and for Dask
-        arrays with a client. "auto" does so where the fit would not fit otherwise, and for Dask
-        collections of more than 2^18 rows with a client; a number says how many there are. Masses
-        then stay in a store (in `checkpoint`, if given), and Dask in is Dask out; see
-        docs/partitions.md.
+        few others, so that no process holds all objects: for data larger than memory and for Dask
+        arrays with a client. "auto" does so if the fit needs it to fit into memory, and for Dask
+        collections of more than 2^18 rows with a client; a number sets the number of partitions.
+        Masses then stay in a store (in `checkpoint`, if given), and Dask input gives Dask output;
+        see docs/partitions.md.
     callbacks : sequence of callables, default=()
         Each is called after every sweep with a `Progress` (stage, sweep, max_sweeps, objective,
         change, rows_per_second, seconds_left), and when a stage without sweeps begins (max_sweeps
         is 0): `ProgressBar()`, `LogProgress()`, or any function.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -151,7 +150,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     converged_ : bool
     n_clusters_ : int
     metric_ : str or callable
-        The metric; of "auto" the one it took.
+        The metric; with "auto" the chosen one.
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
         What "auto" tried: how far the partition of each quantile agrees with the reference, see
@@ -216,8 +215,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         sample_weight : (n,) array, positive
             A pair counts with the product of its objects' weights.
         attributes : (n, d) array, optional
-            With a list of pairs or a sparse matrix: what the distances of further, random pairs
-            are computed from. A graph of nearest neighbours cannot be clustered without them.
+            With a list of pairs or a sparse matrix: attributes for the distances of additional
+            random pairs. A graph of nearest neighbours cannot be clustered without them.
         client : distributed.Client, default=None
             Run the sweeps on a Dask cluster instead of on threads; the result is the same. With a
             device, on the GPUs of its workers.
@@ -251,7 +250,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         return self._take(fit)
 
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
-        """Only draw the pairs that :meth:`fit` will compare, into the folder `checkpoint`.
+        """Draw only the pairs that :meth:`fit` will compare, and store them in `checkpoint`.
 
         Where the fit will be done in partitions, lay these out instead.
 
@@ -318,11 +317,11 @@ class EVCLUS(RowMasses, CredalClusterer):
     # ------------------------------------------------------------------ on disk
     @classmethod
     def load(cls, url: Url, *, metric: Callable | None = None) -> Self:
-        """The fitted model that :meth:`save` wrote; it predicts the same bits.
+        """Load a model that :meth:`save` wrote; its predictions are identical.
 
-        Its masses stay where they are and are read when they are needed; :meth:`append` adds to
-        them there. `metric` is the function that a model with a callable metric was fitted with:
-        of such a metric only the rows it compares are saved.
+        The masses stay in the folder and are read when they are needed; :meth:`append` adds to
+        them there. Pass `metric` if the model was fitted with a callable metric: only the rows
+        that it compares are saved, not the function.
         """
         return cls._load(address(url), {} if metric is None else {"metric": metric})
 

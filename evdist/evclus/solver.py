@@ -164,9 +164,9 @@ def _tell_full_rows(mass: SparseMasses) -> None:
     full = full_rows(mass.rows)
     if full > FULL_SHARE * len(mass):
         warnings.warn(
-            f"{full:,} of {len(mass):,} objects have mass on {SLOTS} clusters, as many as a row "
-            "can name; what they would have given to more is on their largest. Clusters are not "
-            "separated at this d0: try a larger d0, or fewer clusters.",
+            f"{full:,} of {len(mass):,} objects have mass on {SLOTS} clusters, the maximum for a "
+            "row; mass on further clusters was added to their largest. Clusters are not separated "
+            "at this d0: try a larger d0, or fewer clusters.",
             stacklevel=4,
         )
 

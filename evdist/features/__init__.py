@@ -1,4 +1,4 @@
-"""Attributes made from links, labels or dissimilarities, before clustering.
+"""Features learnt from links, labels or dissimilarities, before clustering.
 
 Reference: Denoeux (2021), NN-EVCLUS, section 3.3 (metric adaptation) and section 4.2
 (dissimilarity data).

@@ -102,7 +102,7 @@ class KernelFDA(_Labelled):
     shrinkage: float = 1e-3
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Learn the map from the labelled objects; the others make no difference.
+        """Learn the map from the labelled objects; other objects are ignored.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class LFDA(_Labelled):
     shrinkage: float = 1e-6
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Learn the map from the labelled objects; the others make no difference.
+        """Learn the map from the labelled objects; other objects are ignored.
 
         Parameters
         ----------

@@ -57,7 +57,7 @@ class _Metric(RowTransformer):
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
     ) -> Self:
-        """Learn the metric from the linked objects; the others make no difference.
+        """Learn the metric from the linked objects; other objects are ignored.
 
         Parameters
         ----------

@@ -138,7 +138,7 @@ class PCCA(_Linked):
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
     ) -> Self:
-        """Learn the map from the linked objects; the others make no difference.
+        """Learn the map from the linked objects; other objects are ignored.
 
         Parameters
         ----------

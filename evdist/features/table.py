@@ -17,11 +17,11 @@ from evdist.estimators.checks import one_of
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Numbers from a table of numbers, categories, dates and gaps; see `evdist.data.encode`.
+    """Encode numbers, categories, dates and missing values as numbers; see `evdist.data.encode`.
 
-    Columns weigh alike: a number varies by one, a category as much. A missing number or date is
-    the median of its column, a missing or new category is none of the levels. A data frame becomes
-    a data frame with the same index, so that ids pass through a pipeline.
+    All columns have the same weight: a number varies by one, a category as much. A missing number
+    or date becomes the median of its column; a missing or new category equals none of the levels. A
+    data frame becomes a data frame with the same index, so ids pass through a pipeline.
 
     Parameters
     ----------

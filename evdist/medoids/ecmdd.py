@@ -121,15 +121,15 @@ class ECMdd(MedoidClusterer):
     alpha : float, default=2
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
-        Hardness: near 1 the masses are almost all on one set.
+        Fuzzifier: near 1, almost all mass is on one set.
     delta : float or "auto", default="auto"
         delta^2 is the cost of the empty set; a cluster's cost is a dissimilarity, and with
         `weighted` of the order of a mean dissimilarity divided by n. "auto" is the root of the
         mean dissimilarity of two objects, with `weighted` times n_clusters / n before.
     eta : float, default=1
-        One medoid: weight of nearness, beside likeness of distances, in the medoid of a set.
+        One medoid: weight of closeness relative to equality of distances, in the medoid of a set.
     gamma : float, default=1
-        One medoid: weight of the medoid of a set beside those of its clusters.
+        One medoid: weight of the medoid of a set relative to those of its clusters.
     psi : float above 1, default=2
         Weighted: the larger, the more even the weights.
     sharpness : float, default=5
@@ -140,17 +140,17 @@ class ECMdd(MedoidClusterer):
         The objective is linear in the dissimilarities: squared distances make it that of ECM with
         objects as prototypes. With `weighted` and plain distances all clusters may coincide.
     init : "k-means++" or (n_clusters,) array of int
-        Medoids to start from: objects far from each other, or those given.
+        Initial medoids: objects far from each other, or the given ones.
     n_init : int, default=5
         Starts with "k-means++"; the one with the smallest objective is kept.
     tol : float, default=1e-6
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

@@ -132,29 +132,29 @@ class MECM(MedoidClusterer):
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
-        Hardness: near 1 the masses are almost all on one set.
+        Fuzzifier: near 1, almost all mass is on one set.
     delta : float or "auto", default="auto"
         Distance to the empty set, in the units of the dissimilarities. "auto" is the root mean
         square of those between two objects.
     eta : float above 0, default=1
-        The larger, the less unlike distances to its clusters remove an object from a set.
+        The larger, the less unequal distances to its clusters exclude an object from a set.
     gamma : float, default=1
         Weight of the mean squared distance to the clusters of a set.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
     metric : str, default="euclidean"
         euclidean, sqeuclidean, cityblock, chebyshev, cosine, correlation or precomputed (n, n).
     init : "k-means++" or (n_clusters,) array of int
-        Medoids to start from: objects far from each other, or those given.
+        Initial medoids: objects far from each other, or the given ones.
     n_init : int, default=5
         Starts with "k-means++"; the one with the smallest objective is kept.
     tol : float, default=1e-6
-        Stop when the objective falls by less than this part of itself.
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
     random_state : int, RandomState or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------

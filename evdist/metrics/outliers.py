@@ -26,7 +26,7 @@ SAMPLE = 20_000
 def outlier_scores(
     partition: CredalPartition, X: Any, *, n_neighbors: int = 5
 ) -> NDArray[np.float64]:
-    """A score for each object, the greater the stranger; about 0 for a usual member.
+    """An outlier score for each object, larger for more unusual ones; about 0 for usual members.
 
     Parameters
     ----------

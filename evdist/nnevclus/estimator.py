@@ -39,17 +39,17 @@ TRIAL_PAIRS = 100
 
 @dataclass(eq=False, repr=False)
 class NNEVCLUS(RowMasses, CredalClusterer):
-    """Evidential clustering by a neural network, which places new objects by itself.
+    """Evidential clustering by a neural network, which also predicts new objects.
 
-    A network maps attributes to mass functions such that the conflict between those of two objects
-    matches their dissimilarity, as in EVCLUS. Links and labels may guide it. With a gate, objects
-    unlike all training objects get their mass on the empty set.
+    A network maps attributes to mass functions such that the conflict between two objects matches
+    their dissimilarity, as in EVCLUS. Links and labels may guide it. With a gate, objects unlike
+    all training objects get their mass on the empty set.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=4
-        "auto" counts the modes of the density that stand out, among a sample of the objects; it may
-        say one. `n_clusters_` holds the number.
+        "auto" counts the prominent modes of the density of a sample; the result may be one.
+        `n_clusters_` is the number.
     hidden : sequence of int, default=(20,)
         Rectified units of each hidden layer. The paper takes 1.5 times the number of focal sets.
     body : torch.nn.Module or None, default=None
@@ -61,27 +61,27 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         As for EVCLUS, without lists of pairs. With "precomputed" the inputs of the network are
         `n_components` principal components of the rows of dissimilarities.
     scale : {"standard", "robust"} or None, default=None
-        Take its centre from each column of X and divide it by its spread: mean and standard
-        deviation, or median and interquartile range. New objects are brought to the same scale.
+        Centre each column of X and divide it by its spread: mean and standard deviation, or
+        median and interquartile range. New objects are scaled in the same way.
     n_components : int, default=5
         With metric="precomputed" only.
     d0 : float, "auto" or str such as "q0.9", default="auto"
         As for EVCLUS.
     n_dissimilarities : int or None, default=None
-        Partners that each object is compared with when all objects are trained on at once; None
-        is all pairs.
+        Number of partners of each object when training on all objects at once; None is all
+        pairs.
     batch_size : int, None or "auto", default="auto"
-        Objects of a mini-batch, among which all pairs count; None trains on all objects at once.
+        Objects in a mini-batch, of which all pairs are used; None trains on all objects at once.
         "auto" is None up to 2,000 objects, else 200.
     n_shards : int or None, default=None
-        Parts that the objects are dealt to when they are trained on by mini-batches. Each step
-        takes a mini-batch of every part and the mean of the gradients. None is one part, or with
-        a client one for each worker. The result depends on it, not on the number of workers.
+        Parts into which mini-batch training divides the objects. Each step takes a mini-batch
+        from every part and averages the gradients. None is one part, or with a client one part
+        per worker. The result depends on this number, but not on the number of workers.
     optimizer : {"auto", "lbfgs", "adaptive", "rmsprop", "adam"}, default="auto"
         At once: L-BFGS ("auto") or the paper's adaptive steps. Mini-batches: RMSprop ("auto") or
         Adam.
     learning_rate : float, default=0.01
-        Of RMSprop and Adam. It is divided by 5, twice at most, when the loss falls no more.
+        For RMSprop and Adam. It is divided by 5, at most twice, when the loss stops falling.
     l2_penalty : float, default=0
         lambda, the weight of the mean squares of each layer's weights.
     gate : bool, default=False
@@ -99,8 +99,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     label_weight : float, default=0.5
         nu, the weight of labelled objects against the dissimilarities, below 1.
     validation_fraction : float, default=0
-        Share of the objects that is held out; training stops, and the weights of the best
-        iteration are kept, when the loss among them falls no more.
+        Share of the objects that is held out. Training stops when their loss stops falling, and
+        the weights of the best iteration are kept.
     n_iter_no_change : int, default=10
         Iterations in which the loss must fall by `tol`.
     tol : float, default=1e-3
@@ -108,23 +108,23 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     max_iter : int, default=1000
         Iterations, or epochs, at most.
     n_init : int, default=3
-        Random starts; the lowest objective wins.
+        Random starts; the one with the lowest objective is kept.
     device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="auto"
-        Where the network is trained and predicts; "auto" is a GPU where there is one. With a
-        client, that of each of its workers.
+        Where the network is trained and predicts; "auto" uses a GPU if there is one. With a
+        client this applies to each worker.
     n_jobs : int, default=None
         Threads for choosing d0 and for centres="evclus"; the result does not depend on it. The
         network itself trains on one thread, or on many workers.
     random_state : int, RandomState or None, default=None
     checkpoint : path or URL, default=None
-        A folder that keeps the state of a training by mini-batches. The same call goes on where
-        it stopped; it needs a random_state.
+        A folder for the state of mini-batch training. The same call resumes where it stopped;
+        this needs a random_state.
     checkpoint_every : int, default=5
         Epochs between checkpoints, and between restore points on a cluster.
     callbacks : sequence of callables, default=()
         As for EVCLUS; a sweep is an iteration or an epoch.
     verbose : bool, default=False
-        Show how far the fit is: a bar in a terminal, lines elsewhere.
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     d0_curve_ : list of (quantile, agreement)
         As in EVCLUS.
     centres_ : (c,) int array
-        The objects that `centres` gave; not there without.
+        The objects chosen by `centres`; absent without `centres`.
     network_ : torch.nn.Module
     n_features_in_ : int
 
@@ -215,13 +215,13 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         labels : (n,) integers
             Clusters 0..c-1 of the objects where they are known, -1 elsewhere.
         metric_features : (n, p) array or frame
-            What the dissimilarities are computed from, instead of X: features adapted to links or
-            labels (`evdist.features`), or with metric="precomputed" a square matrix beside the
-            attributes X. New objects need X alone.
+            Data for the dissimilarities, instead of X: features adapted to links or labels
+            (`evdist.features`), or with metric="precomputed" a square matrix in addition to the
+            attributes X. New objects need only X.
         client : distributed.Client, default=None
             Train on the workers of a Dask cluster by mini-batches, each worker on some of the
-            `n_shards` parts of the objects. Same seed and shards, same bits: on any number of
-            workers, when one is lost, and in this process alone.
+            `n_shards` parts of the objects. The result does not depend on the number of workers,
+            on lost workers, or on whether there is a client.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         check_parameters(self, client)
@@ -283,9 +283,9 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     # ------------------------------------------------------------------ on disk
     @classmethod
     def load(cls, url: Url, *, body: Any = None, metric: Callable | None = None) -> Self:
-        """The fitted model that :meth:`save` wrote; it predicts the same bits.
+        """Load a model that :meth:`save` wrote; its predictions are identical.
 
-        `body` is a module like the one that the model was trained with: of such a module only the
+        `body` is a module like the one that the model was trained with, of which only the
         weights are saved. `metric` is the function of a model with a callable metric.
         """
         given = {"body": body, "metric": metric}

@@ -33,8 +33,8 @@ class CredalPartition(DerivedViews):
 
     Only ``mass`` and ``focal_sets`` are kept; labels, approximations and scores are computed from
     them on demand, one block of rows at a time. Views of NumPy and zarr masses are NumPy arrays,
-    views of Dask masses are lazy Dask arrays, and both have the same bits however the rows are
-    chunked. Single numbers and the summary are computed at once. Clusters are numbered from 0
+    views of Dask masses are lazy Dask arrays, and their values do not depend on the chunks. Single
+    numbers and the summary are computed at once. Clusters are numbered from 0
     everywhere: in arrays, tables, figures and names of sets.
 
     Parameters
@@ -42,8 +42,8 @@ class CredalPartition(DerivedViews):
     mass : (n, f) array
         A NumPy, Dask or zarr array, or anything with ``shape``, ``dtype`` and row slicing.
         Column 0 is the empty set. float32 stays float32; sums are taken in float64. Values must
-        be at least 0 and rows sum to 1 within 1e-6 (1e-5 for float32), else a ValueError names
-        the row. NumPy masses are checked here; of the others only the shape, and their values
+        be at least 0 and rows sum to 1 within 1e-6 (1e-5 for float32); otherwise a ValueError
+        names the row. NumPy masses are checked here; of the others only the shape, and their values
         whenever a block is read, or by :meth:`validate`.
     focal_sets : FocalSets
     ids : (n,) array-like, optional
@@ -80,7 +80,7 @@ class CredalPartition(DerivedViews):
 
     @classmethod
     def from_fuzzy(cls, membership: Any) -> CredalPartition:
-        """From a fuzzy partition (n, c); what a row lacks to one goes to the empty set."""
+        """From a fuzzy partition (n, c); the empty set gets what a row lacks to sum to 1."""
         return cls(*convert.masses_from_fuzzy(membership))
 
     @classmethod
@@ -97,12 +97,12 @@ class CredalPartition(DerivedViews):
 
     @classmethod
     def from_rough(cls, lower: Any, upper: Any) -> CredalPartition:
-        """From a rough partition: two (n, c) bool tables; no upper approximation: an outlier."""
+        """From a rough partition: two (n, c) bool tables; objects in no upper one are outliers."""
         return cls(*convert.masses_from_rough(lower, upper))
 
     @classmethod
     def load(cls, url: str | os.PathLike[str]) -> CredalPartition:
-        """What :meth:`save` wrote. A zarr store is not read into memory: its array is kept."""
+        """Load what :meth:`save` wrote. The masses of a zarr store are not read into memory."""
         return cls(*io.read(url))
 
     def save(self, url: str | os.PathLike[str]) -> None:
@@ -139,7 +139,7 @@ class CredalPartition(DerivedViews):
         return CredalPartition(select_rows(self.mass, rows), self.focal_sets, ids)
 
     def with_ids(self, ids: Any) -> CredalPartition:
-        """The same partition of objects with these names; None takes them away."""
+        """The same partition with these ids; None removes them."""
         return replace(self, ids=ids)
 
     def row(self, id: Any) -> int:
@@ -170,7 +170,7 @@ class CredalPartition(DerivedViews):
         return self.summary()._repr_html_()
 
     def validate(self) -> CredalPartition:
-        """Read all masses, refuse them as the constructor would, and return the partition."""
+        """Check all masses as the constructor does, and return the partition."""
         gather_rows(partial(check_rows, names=self.focal_sets.names), self.mass)
         return self
 

@@ -1,4 +1,4 @@
-"""Why an object is where it is: its clusters, its strange attributes, its nearest sure members.
+"""Why an object is where it is: its clusters, unusual attributes, nearest sure members.
 
 Reads the masses of one object, and with attributes those of a sample of the sure members of its
 nearest cluster: at most `SAMPLE` of them, evenly spaced, whatever the number of objects.

@@ -103,7 +103,7 @@ def render_report(
     notes: str | Sequence[str] | None = None,
     describe: Describe | None = None,
 ) -> str:
-    """The report as text, for those who store it elsewhere than in a local file.
+    """The report as text, to store it elsewhere than in a local file.
 
     Parameters
     ----------

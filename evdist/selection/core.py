@@ -104,28 +104,28 @@ def select(
     n_jobs: int | None = None,
     **fit: Any,
 ) -> Selection:
-    """Find the number of clusters, and fit an estimator with that many.
+    """Find the number of clusters, and fit an estimator with it.
 
     Parameters
     ----------
     X : whatever the estimator takes
     estimator : str or estimator
-        One with parameters of your own, which is cloned; or the name of one in evdist, which is
-        then fitted as by the job or the command `select`, with random_state=0. With
+        An estimator, which is cloned; or the name of one in evdist, which is then fitted as in
+        the job or command `select`, with random_state=0. With
         "nonspecificity" it has focal_sets="full" and alpha=2 for ECM and RECM, focal_sets="pairs"
         otherwise: with fewer sets of clusters N* tends to fall with every further cluster.
     n_clusters : iterable of int, optional
-        Numbers to choose from. Without them "modes" takes as many as there are, "bic" and "gap"
-        1 to 10, the others 2 to 10.
+        Numbers to choose from. The default is any number for "modes", 1 to 10 for "bic" and
+        "gap", and 2 to 10 for the others.
     criterion : {"auto", "modes", "nonspecificity", "bic", "silhouette", "gap"}
-        "modes": modes of the density that stand out of its noise, for clusters of any shape; one
-        is an answer, too. "gap": k-means against uniform samples. "bic": the greatest BIC of a
-        Gaussian mixture. These look at the data, and one fit is made with the number chosen.
-        "nonspecificity": the least N* of the credal partition; "silhouette": the greatest mean
+        "modes": the number of prominent modes of the density, for clusters of any shape, at least
+        1. "gap": k-means against uniform samples. "bic": the largest BIC of a Gaussian mixture.
+        These are computed from the data, and one fit is made with the chosen number.
+        "nonspecificity": the smallest N* of the credal partition; "silhouette": the largest mean
         silhouette of the labels. These need a fit for each number. "auto" is "modes", or
         "nonspecificity" for a list of pairs.
     n_jobs : int, default=None
-        Fits at a time, on threads; None is all cores. The result does not depend on it.
+        Simultaneous fits, on threads; None is all cores. The result does not depend on it.
     **fit
         Passed to each fit, such as sample_weight or must_link.
 

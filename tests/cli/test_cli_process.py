@@ -53,7 +53,7 @@ def test_ctrl_c_leaves_a_job_that_the_same_command_finishes(tmp_path, ctrl_c):
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=30)
     assert first.returncode == 130, said
-    assert "Stopped. The same command goes on where it was." in said
+    assert "Stopped. The same command resumes where it stopped." in said
     assert "Traceback" not in said
     assert JobFolder.open(tmp_path / "job").state == "stopped"
 

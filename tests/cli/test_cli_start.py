@@ -67,4 +67,5 @@ def test_tab_completes_algorithms_without_loading_them(root):
 
 
 def test_flags_show_no_type(root):
-    assert "<bool>" not in started("cluster", "--help", root=root)[2]
+    for words in (["cluster"], [], ["jobs"], ["jobs", "rm"]):
+        assert "<bool>" not in started(*words, "--help", root=root)[2]

@@ -194,7 +194,7 @@ def test_a_cancelled_job_says_that_it_has_no_answer(client, by_client):
     other = JobConfig.of({**config.model_dump(exclude_none=True), "parameters": {"n_clusters": 2}})
     folder = JobFolder.create(other.model_copy(update={"folder": f"{client.storage}/jobs/c"}))
     folder.set_state(JobState.CANCELLED)
-    with pytest.raises(JobError, match=r"is cancelled, not done. It has no answer; job.resume\(\)"):
+    with pytest.raises(JobError, match=r"is cancelled, not done. It has no result; job.resume\(\)"):
         client.job("c").result()
 
 

@@ -93,7 +93,9 @@ def test_a_job_warns_once_and_takes_the_scale_of_the_estimator(wine, tmp_path):
     data = {"url": str(tmp_path / "x.npy")}
     given = {"n_clusters": 3, **QUICK}
     done = run({"data": data, "folder": str(tmp_path / "raw"), "parameters": given})
-    assert len([text for text in done.metrics["warnings"] if "decides alone" in text]) == 1
+    assert (
+        len([text for text in done.metrics["warnings"] if "dominates the distances" in text]) == 1
+    )
     given["scale"] = "standard"
     done = run({"data": data, "folder": str(tmp_path / "scaled"), "parameters": given})
     assert not done.metrics["warnings"]

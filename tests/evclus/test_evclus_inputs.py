@@ -234,7 +234,7 @@ SQUARE = {"metric": "precomputed"}
         (lambda X: np.full((9, 3), 2.0), {"metric": "correlation"}, "Row 0 of X is constant"),
         (lambda X: X[:, [0, 0]], {"metric": "mahalanobis"}, "covariance matrix of X is singular"),
         (lambda X: cdist(X, X)[:9], SQUARE, r"must be square, got shape \(9, 60\). For attributes"),
-        (lambda X: broken(cdist(X, X), -1), SQUARE, r"D\[7, 1\] = -1.0. Mend or remove"),
+        (lambda X: broken(cdist(X, X), -1), SQUARE, r"D\[7, 1\] = -1.0. Correct or remove"),
         (lambda X: broken(cdist(X, X), np.nan), SQUARE, "row 7, column 1 is nan"),
         (lambda X: X, PAIRS, r"needs rows \(i, j, dissimilarity\), got shape \(60, 2\)"),
         (lambda X: np.empty((0, 3)), PAIRS, "pair list is empty"),

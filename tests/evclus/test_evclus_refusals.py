@@ -73,10 +73,13 @@ def test_square_sparse_attributes_are_not_taken_for_dissimilarities():
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[1.0, 2.0], [3.0, "red"]], r"row 1, column 1 is 'red', which is no number. Leave that"),
+        (
+            [[1.0, 2.0], [3.0, "red"]],
+            r"row 1, column 1 is 'red', which is not a number. Leave that",
+        ),
         ([[1.0, 2.0], [3.0, None]], r"row 1, column 1 is missing \(None\). Fill in the value"),
         ([[1.0, 2.0], [3.0]], r"row 1 has 1 and row 0 has 2"),
-        (np.array([["1", "2"], ["x", "4"]]), r"row 1, column 0 is 'x', which is no number"),
+        (np.array([["1", "2"], ["x", "4"]]), r"row 1, column 0 is 'x', which is not a number"),
         (np.array([[1, "a"], [2, 3]], dtype=object), r"row 0, column 1 is 'a'"),
     ],
 )

@@ -83,7 +83,7 @@ class TestMissing:
         ]
 
     def test_nothing_but_gaps_is_refused(self):
-        with pytest.raises(ValueError, match="'empty' has no value at all"):
+        with pytest.raises(ValueError, match="'empty' has no values"):
             TableEncoder().fit(mixed().assign(empty=None))
 
 

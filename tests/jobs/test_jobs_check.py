@@ -71,7 +71,7 @@ class TestTold:
     def test_constant_columns(self, tmp_path):
         X = np.column_stack([blobs(), np.full(200, 7.0)])
         (told,) = check(X, tmp_path).warnings
-        assert told.startswith("Constant, so of no use: column 2 (value 7).")
+        assert told.startswith("Constant columns are of no use: column 2 (value 7).")
 
     def test_objects_that_are_there_twice(self, tmp_path, monkeypatch):
         monkeypatch.setattr(encoding, "CHUNK_BYTES", 1024)

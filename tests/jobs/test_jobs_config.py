@@ -301,7 +301,7 @@ class TestFiles:
             ("job.yaml", b"", "must hold keys and values, got NoneType"),
             ("job.yaml", b"just words", "must hold keys and values, got str"),
             ("job.json", b"\xff\xfe", "not UTF-8 text: byte 0 is wrong"),
-            ("job.txt", b"{}", r"name it .json, .yaml or .toml, got .txt"),
+            ("job.txt", b"{}", r"must end in .json, .yaml or .toml, got .txt"),
             ("job", b"{}", "got no ending"),
         ],
     )
@@ -322,7 +322,7 @@ class TestFiles:
     def test_a_huge_file(self, tmp_path):
         with (tmp_path / "job.json").open("wb") as file:
             file.truncate(1 << 25)
-        with pytest.raises(ConfigError, match=r"larger than 16 MiB: no configuration"):
+        with pytest.raises(ConfigError, match=r"larger than 16 MiB: too large for a configuration"):
             read_config(tmp_path / "job.json")
 
 

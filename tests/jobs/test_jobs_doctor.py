@@ -95,7 +95,7 @@ def test_a_service_in_order(server, tmp_path):
     [
         ({"name": "evdist-k8s"}, "deployment", "there is no cluster/evdist"),
         ({"paused": True}, "deployment", "cluster/evdist, paused"),
-        ({"auth": AUTH}, "deployment", "the server wants PREFECT_API_AUTH_STRING"),
+        ({"auth": AUTH}, "deployment", "the server requires PREFECT_API_AUTH_STRING"),
         ({"workers": ["OFFLINE"]}, "work pool", "pool one: 0 workers alive"),
         ({"pool_paused": True}, "work pool", "1 workers alive, paused"),
         ({"ahead": 3600.0}, "clock of Prefect", "s ahead of this machine's"),

@@ -52,7 +52,7 @@ class TestCancel:
             quick(config(folder), listen=[Stop("fit", 2)])
         JobFolder.open(folder / "job").ask_to_cancel()
         for _ in range(2):
-            with pytest.raises(JobCancelled, match="goes on when it is resumed"):
+            with pytest.raises(JobCancelled, match="Resume it to continue"):
                 quick(config(folder), resume=False)
             assert state(folder / "job") == "cancelled"
         result = quick(config(folder))

@@ -206,7 +206,7 @@ class TestSource:
         first = quick(config(tmp_path))
         mass = np.asarray(first.partition.mass)
         data_file(tmp_path, blobs(300))
-        then = r"when this job began: 300 rows of 2 now, 200 of 2 then.*new folder"
+        then = r"since this job began: 300 rows of 2 now, 200 of 2 then.*new folder"
         with pytest.raises(JobError, match=then):
             quick(config(tmp_path))
         np.testing.assert_array_equal(np.asarray(first.partition.mass), mass)
@@ -219,7 +219,7 @@ class TestSource:
         os.unlink(path)
         result = quick(config(tmp_path))
         assert result.metrics["n_objects"] == 200
-        assert "is gone; the copy in the job folder is used" in result.folder.log()
+        assert "no longer exists; the copy in the job folder is used" in result.folder.log()
 
     def test_never_there(self, tmp_path):
         with pytest.raises(JobError, match=r"There is no data at .*x.npy") as error:

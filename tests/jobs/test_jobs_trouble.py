@@ -90,7 +90,9 @@ class TestFullDisk:
             if news.stage == "fit" and news.sweep == 3:
                 disk.leave(0)
 
-        with pytest.raises(JobError, match=r"The disk is full .*Make room and run the job again"):
+        with pytest.raises(
+            JobError, match=r"The disk is full .*Free some space and run the job again"
+        ):
             quick(values, listen=[fill])
         before = stages(tmp_path / "disk/job")
         assert list(before) == ["load", "validate", "sample"]
@@ -107,20 +109,22 @@ class TestNoRights:
             locked = tmp_path / "locked"
             mount(locked, "size=1m,ro")
             try:
-                with pytest.raises(JobError, match=r"No right to write .*locked.*another folder"):
+                with pytest.raises(
+                    JobError, match=r"No permission to write .*locked.*another folder"
+                ):
                     run({**config(tmp_path), "folder": str(locked / "job")})
             finally:
                 unmount(locked)
         else:
             (tmp_path / "locked").mkdir(mode=0o500)
-            with pytest.raises(JobError, match=r"No right to write .*locked.*another folder"):
+            with pytest.raises(JobError, match=r"No permission to write .*locked.*another folder"):
                 run({**config(tmp_path), "folder": str(tmp_path / "locked/job")})
 
     def test_to_read_the_data(self, tmp_path):
         if os.geteuid() == 0:
             pytest.skip("root may read everything")
         os.chmod(data_file(tmp_path), 0)
-        with pytest.raises(JobError, match=r"No right to write or read .*x.npy"):
+        with pytest.raises(JobError, match=r"No permission to write or read .*x.npy"):
             run(config(tmp_path))
 
 

@@ -156,7 +156,7 @@ def test_what_does_not_fit_is_fitted_in_partitions(X, fitted, tmp_path, monkeypa
 
 
 def test_more_clusters_than_uniform_partners_can_tell_are_told(X):
-    with pytest.raises(UserWarning, match=r"20 partners .* 13: expect errors.*ties=104"):
+    with pytest.raises(UserWarning, match=r"20 partners .* 13 clusters.*: expect errors.*ties=104"):
         model(n_clusters=13).fit(X)
 
 
@@ -170,7 +170,7 @@ def test_more_clusters_than_uniform_partners_can_tell_are_told(X):
     ],
 )
 def test_what_partitions_cannot_do_is_told(X, options, given, named):
-    with pytest.raises(ValueError, match=f"cannot be had with {named}"):
+    with pytest.raises(ValueError, match=f"cannot be combined with {named}"):
         model(**options).fit(X, **given)
 
 

@@ -317,7 +317,9 @@ class Restless:
 
 class TestSourceThatChanges:
     def test_while_it_is_read_is_refused_and_leaves_nothing(self, X, tmp_path):
-        with pytest.raises(StoreError, match=r"X changed while it was read.*when it is at rest"):
+        with pytest.raises(
+            StoreError, match=r"X changed while it was read.*when it no longer changes"
+        ):
             stored(Restless(X, X + 1), tmp_path / "s")
         assert not (tmp_path / "s").exists()
         np.testing.assert_array_equal(stored(X, tmp_path / "s").rows(), X)

@@ -173,7 +173,9 @@ def test_classes_may_be_anything_and_numbers_must_be_computable(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet")
     assert read_contents(Table(tmp_path / "x.parquet", label="z")).classes == ["[1]", "[2 3]"]
     (tmp_path / "x.csv").write_text(f"a,b\n1,2\n3,{'9' * 400}\n")
-    with pytest.raises(ValueError, match=r"Column 'b' of .* holds a number too large|not numeric"):
+    with pytest.raises(
+        ValueError, match=r"Column 'b' of .* contains a number that is too large|not numeric"
+    ):
         rows(tmp_path / "x.csv")
 
 

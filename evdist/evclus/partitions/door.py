@@ -64,8 +64,8 @@ def needs_partitions(X: Any, asked: Asked, client: Any) -> bool:
     if cannot:
         if forced:
             raise ValueError(
-                f"partitions={asked.partitions!r} cannot be had with {cannot}: leave that out, or "
-                'set partitions="never".'
+                f"partitions={asked.partitions!r} cannot be combined with {cannot}: leave that "
+                'out, or set partitions="never".'
             )
         return False
     if forced:

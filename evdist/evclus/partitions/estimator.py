@@ -72,10 +72,10 @@ def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     )
     if near_share(settings.k, settings.n_clusters) > 0:
         warnings.warn(
-            f"In partitions an object's {settings.k} partners are drawn from all clusters alike, "
-            f"too few of them from its own of {settings.n_clusters}: expect errors. Set "
-            f"n_dissimilarities={OWN_PARTNERS * settings.n_clusters}, or fit in one place "
-            '(partitions="never") where the memory allows.',
+            f"With partitions, the {settings.k} partners of an object are drawn uniformly from "
+            f"{settings.n_clusters} clusters, too few of them from its own: expect errors. Set "
+            f"n_dissimilarities={OWN_PARTNERS * settings.n_clusters}, or fit in memory "
+            '(partitions="never") if it is large enough.',
             stacklevel=3,
         )
     settings = replace(settings, groups=False)

@@ -5,18 +5,39 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from evdist import __version__
 from evdist.service.cli import here, jobs, keeping, look, plan
 from evdist.service.cli.out import say
 
+
+class _Flags:
+    """Shows flags without a type: there is no value to give."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for one in params:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return params
+
+
+class _Command(_Flags, TyperCommand):
+    pass
+
+
+class _Group(_Flags, TyperGroup):
+    pass
+
+
 app = typer.Typer(
     name="evdist",
-    help="Evidential clustering of very many objects: a mass function over sets of clusters for "
-    "each, so that sure members, objects between clusters and outliers are told apart.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong option or configuration, 3 not there, 4 not done "
-    "yet, 130 stopped (the same command goes on).",
+    cls=_Group,
+    help="Evidential clustering of large data sets. Each object gets a mass function over sets of "
+    "clusters, which distinguishes sure members, objects between clusters and outliers.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong option or configuration, 3 not found, 4 not done "
+    "yet, 130 stopped (the same command resumes).",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
@@ -46,20 +67,11 @@ COMMANDS = (
 )
 
 
-class _Command(TyperCommand):
-    """A command whose flags are shown without a type: there is no value to give."""
-
-    def get_params(self, ctx: Any) -> Any:
-        params = super().get_params(ctx)
-        for one in params:
-            if getattr(one, "is_flag", False):
-                one.metavar = ""
-        return params
-
-
 for command in COMMANDS:
     app.command(cls=_Command)(command)
-app.add_typer(keeping.jobs, name="jobs")
+app.add_typer(keeping.jobs, name="jobs", cls=_Group)
+for known in keeping.jobs.registered_commands:
+    known.cls = _Command
 
 
 def main() -> None:

@@ -70,11 +70,11 @@ def cluster(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Cluster the objects of a file. Called again, it goes on where it stopped."""
+    """Cluster the objects of a file. If interrupted, the same command resumes."""
     with errors(json):
         if config is None and not (data and out):
             raise ConfigError(
-                "Say what to cluster and where the job folder is to be: evdist cluster DATA -c 3 "
+                "Give the data to cluster and the job folder: evdist cluster DATA -c 3 "
                 "--out FOLDER. Or name a file that says so with --config."
             )
         values: dict[str, Any] = {}
@@ -106,12 +106,12 @@ def predict(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Place new objects by the model of a finished job, which knows columns, scale and id."""
+    """Predict new objects with the model of a finished job (same columns, scale and id)."""
     _with_model("predict", model, data, out, column, drop, id, quiet, json)
 
 
 def append(
-    model: Annotated[str, typer.Argument(help="Folder of a finished job; its partition grows.")],
+    model: Annotated[str, typer.Argument(help="Folder of a finished job to extend.")],
     data: Data,
     out: Out,
     column: Columns = None,
@@ -120,7 +120,7 @@ def append(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Add new objects to the partition of a finished job, once however often it is called."""
+    """Add new objects to the partition of a finished job. Repeated calls add them only once."""
     _with_model("append", model, data, out, column, drop, id, quiet, json)
 
 
@@ -128,7 +128,8 @@ def select(
     data: Data,
     out: Out,
     clusters: Annotated[
-        str | None, typer.Option("--clusters", "-c", metavar="LOW-HIGH", help="Numbers to try.")
+        str | None,
+        typer.Option("--clusters", "-c", metavar="LOW-HIGH", help="Numbers of clusters to try."),
     ] = None,
     criterion: Annotated[
         str | None,
@@ -150,7 +151,7 @@ def select(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Find the number of clusters, or that the data show no structure; fit with that many."""
+    """Find the number of clusters (1 if the data show no structure) and fit with it."""
     with errors(json):
         config = JobConfig.of(
             task="select",
@@ -201,7 +202,7 @@ def combine(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """One partition that agrees best with several of the same objects."""
+    """Combine several partitions of the same objects into the one that agrees best with all."""
     with errors(json):
         config = JobConfig.of(task="combine", folder=out, inputs=inputs, parameters=parsed(set_))
         _told(run(config, listen=() if quiet or json else (ProgressBar(),)), json)

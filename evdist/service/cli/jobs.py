@@ -61,7 +61,7 @@ def submit(
     storage: Storage = None,
     api_url: ApiUrl = None,
     deployment: Deployment = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for it, with a bar.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job, with a bar.")] = False,
     json: Json = False,
 ) -> None:
     """Upload data and start a job in the background, or on a Prefect server."""
@@ -78,13 +78,13 @@ def submit(
 
 
 def status(
-    job: Annotated[str, typer.Argument(metavar="[JOB]", help="One job; all without.")] = "",
+    job: Annotated[str, typer.Argument(metavar="[JOB]", help="A job; default: all jobs.")] = "",
     storage: Storage = None,
     api_url: ApiUrl = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Until it is over, with a bar.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Wait for the job, with a bar.")] = False,
     json: Json = False,
 ) -> None:
-    """Where jobs stand. Of one job, exit code 4 says that it is not done."""
+    """Show the status of jobs. For a single job, exit code 4 means that it is not done."""
     with errors(json):
         client = Client(storage, api_url)
         if not job:
@@ -132,7 +132,7 @@ def logs(job: JobName, storage: Storage = None, api_url: ApiUrl = None, json: Js
 def cancel(
     job: JobName, storage: Storage = None, api_url: ApiUrl = None, json: Json = False
 ) -> None:
-    """Ask a job to stop. Submitted again, it goes on where it was."""
+    """Stop a job. If you submit it again, it resumes where it stopped."""
     with errors(json):
         found = Client(storage, api_url).job(job)
         state = found.status
@@ -150,7 +150,7 @@ def delete(
     api_url: ApiUrl = None,
     json: Json = False,
 ) -> None:
-    """Remove a job that is over, with all it has made; its uploaded data stay."""
+    """Remove a job that has ended and all its files; uploaded data are kept."""
     with errors(json):
         client = Client(storage, api_url)
         name = client.job(job).id
@@ -160,12 +160,12 @@ def delete(
 
 def fetch(
     job: JobName,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Local folder for the answer.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Local folder for the results.")],
     storage: Storage = None,
     api_url: ApiUrl = None,
     json: Json = False,
 ) -> None:
-    """Copy the answer of a finished job: masses.zarr, objects.parquet, metrics, report."""
+    """Copy the results of a finished job: masses.zarr, objects.parquet, metrics, report."""
     with errors(json):
         found = Client(storage, api_url).job(job)
         result = found.result()

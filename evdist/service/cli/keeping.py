@@ -15,12 +15,12 @@ Client: Any = Late("evdist.service.client:Client")
 total: Any = Late("evdist.service.jobs.keeping:total")
 size: Any = Late("evdist.stores.paths:size")
 
-jobs = typer.Typer(help="List, remove and collect the jobs of a storage.", no_args_is_help=True)
+jobs = typer.Typer(help="List jobs, remove jobs, and clean up a storage.", no_args_is_help=True)
 
 
 @jobs.command("list")
 def list_(storage: Storage = None, api_url: ApiUrl = None, json: Json = False) -> None:
-    """Jobs with their state and their size, the newest first."""
+    """List jobs with their state and size, newest first."""
     with errors(json):
         client = Client(storage, api_url)
         rows = [
@@ -51,7 +51,7 @@ def rm(
     storage: Storage = None,
     api_url: ApiUrl = None,
 ) -> None:
-    """Remove jobs with all they have made, not their data; cancel one that runs first."""
+    """Remove jobs and their files, but not uploaded data. Cancel running jobs first."""
     with errors():
         client = Client(storage, api_url)
         for name in job:
@@ -62,14 +62,18 @@ def rm(
 def gc(
     days: Annotated[
         float | None,
-        typer.Option(envvar="EVDIST_TTL_DAYS", min=0, help="Also jobs that ended so long ago."),
+        typer.Option(
+            envvar="EVDIST_TTL_DAYS", min=0, help="Also remove jobs that ended this many days ago."
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be removed.")
+    ] = False,
     storage: Storage = None,
     api_url: ApiUrl = None,
     json: Json = False,
 ) -> None:
-    """Remove uploads that no job names any more, remains of jobs, and, with --days, old jobs."""
+    """Remove unused uploads, remains of deleted jobs and, with --days, old jobs."""
     with errors(json):
         found = Client(storage, api_url).collect(days=days, dry_run=dry_run)
         if json:

@@ -52,7 +52,7 @@ def report(
 
 
 def inspect(place: Place, json: Json = False) -> None:
-    """Say what a folder or a store holds, and whether it is whole."""
+    """Show what a folder or store contains, and check it for damage."""
     with errors(json):
         found = _inspected(paths.address(place))
         show(found) if json else facts(found)
@@ -136,7 +136,7 @@ def _pairs(url: str) -> dict[str, Any]:
 
 
 def algorithms(json: Json = False) -> None:
-    """List the algorithms that a job may name, with their estimators and pages."""
+    """List the algorithms, with their estimators and documentation pages."""
     names = ("name", "estimator", "summary", "page")
     rows = [[getattr(entry, name) for name in names] for entry in ALGORITHMS.values()]
     if json:
@@ -150,17 +150,17 @@ def demo(
         "demo"
     ),
 ) -> None:
-    """Cluster a real data set that comes along; writes a report and a figure."""
+    """Cluster an included data set; writes a report and a figure."""
     demonstration.main(["--out", str(out)])
 
 
 def warm(
     algorithms: Annotated[
         list[str] | None,
-        typer.Argument(help="Algorithms to prepare; by default evclus and ecm."),
+        typer.Argument(help="Algorithms to compile; evclus and ecm by default."),
     ] = None,
 ) -> None:
-    """Compile what the algorithms need now, so that the first fit does not wait for it."""
+    """Compile the algorithms in advance, so that the first fit does not have to wait."""
     with errors():
         for name in algorithms or preparing.USUAL:
             preparing.warm(name)
@@ -174,7 +174,7 @@ def doctor(
     deployment: Deployment = None,
     json: Json = False,
 ) -> None:
-    """Check versions, storage rights, servers, deployment and work pool, and clocks."""
+    """Check versions, storage permissions, servers, deployment, work pool and clocks."""
     with errors(json):
         checks = examine(storage, api_url, scheduler, deployment)
         if json:

@@ -30,33 +30,33 @@ Parameters = Annotated[
         "--set", "-s", metavar="NAME=VALUE", help="A parameter of the algorithm; may be repeated."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer with JSON on the standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Write the result as JSON to standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Storage = Annotated[
     str | None,
     typer.Option(
-        envvar="EVDIST_STORAGE", help="Where data and jobs are kept; ~/.evdist by default."
+        envvar="EVDIST_STORAGE", help="Where data and jobs are stored; ~/.evdist by default."
     ),
 ]
 ApiUrl = Annotated[
     str | None,
     typer.Option(
         envvar="EVDIST_API_URL",
-        help="Of a Prefect server; without one, jobs run in the background of this machine.",
+        help="URL of a Prefect server; without it, jobs run in the background on this machine.",
     ),
 ]
 Deployment = Annotated[
     str | None,
     typer.Option(
         envvar="EVDIST_DEPLOYMENT",
-        help="FLOW/DEPLOYMENT of the Prefect server that runs the job; cluster/evdist by default, "
+        help="FLOW/DEPLOYMENT on the Prefect server that runs the job; cluster/evdist by default, "
         "cluster/evdist-k8s on Kubernetes.",
     ),
 ]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
-        "--config", help="A .json, .yaml or .toml job; options given here replace its keys."
+        "--config", help="Job configuration (.json, .yaml, .toml); other options override its keys."
     ),
 ]
 Data = Annotated[str, typer.Argument(help="A .csv, .parquet, .npy or .zarr file, or its URL.")]
@@ -69,21 +69,21 @@ Drop = Annotated[
 ]
 Id = Annotated[
     str | None,
-    typer.Option("--id", metavar="COLUMN", help="Column that names the objects in the answer."),
+    typer.Option("--id", metavar="COLUMN", help="Column with the ids of the objects."),
 ]
 Label = Annotated[str | None, typer.Option(help="Column of known classes, for scores only.")]
 Weight = Annotated[str | None, typer.Option(help="Column of positive weights.")]
 Scale = Annotated[
     Literal["standard", "robust", "gower"] | None,
-    typer.Option(help="Bring the columns to one scale; gower needs --encode."),
+    typer.Option(help="Scale the columns; gower needs --encode."),
 ]
 Encode = Annotated[
     bool,
-    typer.Option("--encode", help="Make numbers of categories, dates and missing values."),
+    typer.Option("--encode", help="Encode categories, dates and missing values as numbers."),
 ]
 Category = Annotated[
     list[str] | None,
-    typer.Option(metavar="A,B", help="With --encode: columns whose numbers are names."),
+    typer.Option(metavar="A,B", help="With --encode: numeric columns that are categories."),
 ]
 Clusters = Annotated[
     str | None,
@@ -95,7 +95,7 @@ Links = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Random state; 0 by default.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Dask worker processes on this machine.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores by default.")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that runs.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id or folder of a job.")]
 
 

@@ -39,7 +39,7 @@ def errors(as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _fail("Stopped. The same command goes on where it was.", Exit.STOPPED, as_json)
+        _fail("Stopped. The same command resumes where it stopped.", Exit.STOPPED, as_json)
     except typer.Exit:
         raise
     except Exception as error:
@@ -52,7 +52,7 @@ def errors(as_json: bool = False) -> Iterator[None]:
 def _told(error: Exception) -> tuple[str, Exit] | None:
     """What is said of an error that a user can mend, and the exit code; None for any other."""
     if isinstance(error, jobs.JobCancelled):
-        return f"{error} The same command goes on where it was.", Exit.STOPPED
+        return f"{error} The same command resumes where it stopped.", Exit.STOPPED
     if isinstance(error, config.ConfigError):
         return str(error), Exit.USAGE
     if isinstance(error, (jobs.JobError, OSError, ValueError, ImportError)):

@@ -28,18 +28,18 @@ def plan(
         Literal["simple", "pairs", "full"], typer.Option(help="Focal sets.")
     ] = "simple",
     workers: Annotated[int | None, typer.Option(min=1, help="Dask workers.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of a worker.")] = 4,
+    threads: Annotated[int, typer.Option(min=1, help="Threads per worker.")] = 4,
     network: Annotated[float, typer.Option(help="Gigabits per second between workers.")] = 10.0,
-    jobs: Annotated[int, typer.Option(min=1, help="Such jobs that run at the same time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of such jobs at the same time.")] = 1,
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="Objects in partitions that workers own.")
+        bool, typer.Option("--partitions", help="Plan a fit in partitions owned by the workers.")
     ] = False,
     values: Annotated[
         Path | None, typer.Option(help="Write a values file for the Helm chart.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what EVCLUS on a cluster needs: memory, storage, time per sweep, Helm values."""
+    """Estimate what EVCLUS needs on a cluster: memory, storage, time per sweep, Helm values."""
     with errors(json):
         found = planning.Plan.of(
             _whole("objects", objects), _whole("features", features), _whole("clusters", clusters),

@@ -43,20 +43,20 @@ _SHOWN_JOBS = 10
 
 
 class Client:
-    """Submits jobs and finds them again.
+    """Submit jobs and find existing ones.
 
     Parameters
     ----------
     storage : path or fsspec URL, default=None
-        Where data and jobs are kept; EVDIST_STORAGE, or the folder .evdist in your home. With a
-        Prefect server all workers must reach it.
+        Where data and jobs are stored; by default EVDIST_STORAGE, or .evdist in your home folder.
+        With a Prefect server, all workers must have access to it.
     api_url : str, default=None
-        Of a Prefect server, e.g. "http://host:4200/api"; EVDIST_API_URL otherwise. Without one,
-        jobs run embedded: in the background of this machine, by the same code, in the same
-        folders.
+        URL of a Prefect server, e.g. "http://host:4200/api"; by default EVDIST_API_URL. Without a
+        server, jobs run embedded: in the background on this machine, with the same code and the
+        same folders.
     deployment : str, default=None
-        FLOW/DEPLOYMENT that runs the jobs; EVDIST_DEPLOYMENT, or "cluster/evdist". On Kubernetes
-        it is "cluster/evdist-k8s".
+        FLOW/DEPLOYMENT that runs the jobs; by default EVDIST_DEPLOYMENT, or "cluster/evdist". On
+        Kubernetes it is "cluster/evdist-k8s".
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Client:
         bar: bool = False,
         **parameters: Any,
     ) -> Job:
-        """Upload data, unless they are there, and start a job, unless it is there.
+        """Upload data and start a job, unless they already exist.
 
         Parameters
         ----------
@@ -168,9 +168,9 @@ class Client:
         columns: Sequence[str] | None = None,
         id: str | None = None,
     ) -> Job:
-        """Place new objects by the model of a finished job; a job of its own.
+        """Start a job that predicts new objects with the model of a finished job.
 
-        Columns, scale and id are those that the model was fitted with, unless others are given.
+        Columns, scale and id are those of the model, unless others are given.
         """
         return self._with_model("predict", model, X, columns, id)
 
@@ -182,7 +182,7 @@ class Client:
         columns: Sequence[str] | None = None,
         id: str | None = None,
     ) -> Job:
-        """Add new objects to the partition of a finished job; a job of its own."""
+        """Start a job that adds new objects to the partition of a finished job."""
         return self._with_model("append", model, X, columns, id)
 
     def _with_model(
@@ -200,7 +200,7 @@ class Client:
         )
 
     def submit_config(self, config: JobConfig) -> Job:
-        """Start a job as it is configured, in a folder of this storage named after its content."""
+        """Start a job from its configuration, in a folder of this storage named by its content."""
         kind = config.algorithm if config.task == "cluster" else config.task
         url = join(self.storage, f"jobs/{kind}-{config.fingerprint[:12]}")
         folder = JobFolder.create(config.model_copy(update={"folder": url}))
@@ -225,7 +225,7 @@ class Client:
         delimiter: str | None = None,
         bar: bool = False,
     ) -> Dataset:
-        """Put data into the storage, piece by piece, under the fingerprint of their content.
+        """Upload data to the storage in chunks, named by the fingerprint of their content.
 
         What is there already is not sent again; an upload that was cut off goes on. `encode` is
         the scale of numbers where columns of any kind are made numbers.
@@ -259,19 +259,19 @@ class Client:
 
     # ------------------------------------------------------------------ finding
     def job(self, name: str) -> Job:
-        """The job of that id, or with that folder."""
+        """The job with this id or folder."""
         url = name if "/" in name else join(self.storage, f"jobs/{name}")
         return Job(JobFolder.open(url).url, self._backend)
 
     def jobs(self) -> list[Job]:
-        """All jobs of the storage, the newest first; a JobError when its bucket is not there."""
+        """All jobs of the storage, newest first; a JobError if its bucket does not exist."""
         check_bucket(self.storage)
         found = [(folder.created, folder.url) for folder in folders(self.storage)]
         return [Job(url, self._backend) for _, url in sorted(found, reverse=True)]
 
     # ------------------------------------------------------------------ housekeeping
     def delete(self, name: str) -> int:
-        """Remove a job with all it has made, not its data; the bytes that are free now.
+        """Remove a job and its files, but not its data; returns the number of bytes freed.
 
         Refused while it runs: cancel it first.
         """
@@ -281,7 +281,7 @@ class Client:
         return delete(job.folder, storage=self.storage)
 
     def collect(self, *, days: float | None = None, dry_run: bool = False) -> Collected:
-        """Remove jobs that ended more than `days` ago, and data that no job names any more."""
+        """Remove jobs that ended more than `days` ago, and data that no job uses any more."""
         return collect(self.storage, days=days, dry_run=dry_run)
 
     def _repr_html_(self) -> str:

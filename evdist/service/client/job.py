@@ -41,7 +41,7 @@ class Backend(Protocol):
 
 
 class Job:
-    """One job. Everything about it lies in its folder; this object only looks there.
+    """A submitted job. Its state is in its folder; this object only reads it.
 
     Parameters
     ----------
@@ -66,17 +66,17 @@ class Job:
 
     @property
     def status(self) -> JobState:
-        """queued, running, done, failed, cancelled, or stopped (killed; `resume` goes on)."""
+        """queued, running, done, failed, cancelled, or stopped (killed; use `resume`)."""
         return self._backend.state(self.folder)
 
     @property
     def error(self) -> str | None:
-        """Why it failed, in a sentence."""
+        """Why the job failed, in one sentence."""
         return self.folder.error
 
     @property
     def progress(self) -> Progress | None:
-        """The last news; None before any."""
+        """The latest progress; None before the first."""
         return _news(self.folder.progress())
 
     def wait(
@@ -86,16 +86,16 @@ class Job:
         bar: bool | Callable[[Progress], None] = True,
         restarts: int = 2,
     ) -> Job:
-        """Wait until the job is over, with a progress bar; a failed one is a JobError.
+        """Wait for the job to end, with a progress bar; raises a JobError if it failed.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds; then a TimeoutError. The job itself goes on.
+            Seconds; then a TimeoutError is raised. The job continues.
         bar : bool or callable
-            A bar in the terminal or notebook, none, or a function that hears every Progress.
+            A bar in the terminal or notebook, none, or a function that gets every Progress.
         restarts : int
-            How often a job whose process was killed is started again.
+            How often to restart a job whose process was killed.
         """
         late = math.inf if timeout is None else time.monotonic() + timeout
         show: Any = (ProgressBar() if bar else None) if isinstance(bar, bool) else bar
@@ -125,15 +125,15 @@ class Job:
         if state is JobState.CANCELLED:
             raise JobCancelled(f"Job {self.id} was cancelled.")
         if state is not JobState.DONE:
-            why = self.error or "its process was killed again and again"
+            why = self.error or "its process was killed repeatedly"
             raise JobError(f"Job {self.id} {state}: {why}")
         return self
 
     def resume(self, config: JobConfig | None = None) -> Job:
-        """Go on with a job that is over but not done; what was done is not done again.
+        """Resume a job that ended before it was done; finished work is not repeated.
 
-        `config`: the same job with other settings that do not decide the answer, such as another
-        address of the scheduler; those of the last run by default.
+        `config`: the same job with other settings that do not affect the result, such as another
+        address of the scheduler; by default those of the last run.
         """
         if self.status in (JobState.FAILED, JobState.CANCELLED, JobState.STOPPED, JobState.QUEUED):
             folder = self.folder
@@ -142,13 +142,13 @@ class Job:
         return self
 
     def cancel(self) -> Job:
-        """Ask the job to stop; it can be resumed. One that is over stays as it is."""
+        """Stop the job; it can be resumed. A job that has ended is not changed."""
         if self.status not in _OVER:
             self._backend.cancel(self.folder)
         return self
 
     def logs(self) -> str:
-        """What the job has said, one line each."""
+        """The log of the job."""
         return self._backend.logs(self.folder)
 
     # ------------------------------------------------------------------ the answer
@@ -158,7 +158,7 @@ class Job:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """What metrics.json says."""
+        """The contents of metrics.json."""
         return self._done().metrics
 
     def model(self) -> Any:
@@ -166,19 +166,19 @@ class Job:
         return self._done().model()
 
     def explain(self, i: int) -> Explanation:
-        """Why object i is where it is: clusters, strange attributes, nearest sure members."""
+        """Why object i is where it is: clusters, unusual attributes, nearest sure members."""
         return self._done().explain(i)
 
     def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
-        """Place new objects here and now; columns, encoding and scale are those of the job."""
+        """Predict new objects in this process, with the columns, encoding and scale of the job."""
         return self._done().predict(X, id=id)
 
     def report(self, path: str | Path | None = None) -> Path | str:
-        """Address of the HTML report; with `path`, a copy there."""
+        """Address of the HTML report; with `path`, copy it there."""
         return self._done().report if path is None else self.copy("report.html", path)
 
     def copy(self, name: str, path: str | Path) -> Path:
-        """A copy of one file of the job folder."""
+        """Copy one file of the job folder."""
         content = read_bytes(self._done().folder.path(name))
         if content is None:
             raise JobError(f"Job {self.id} has no {name}.")
@@ -195,7 +195,7 @@ class Job:
                 cure = "Wait for it: job.wait()."
             else:
                 why = f" ({folder.error})" if folder.error else ""
-                cure = f"It has no answer{why}; job.resume() goes on where it was."
+                cure = f"It has no result{why}; job.resume() continues where it stopped."
             raise JobError(f"Job {folder.id} is {state}, not done. {cure}")
         return JobResult(folder)
 

@@ -26,11 +26,13 @@ def read_config(path: str | Path, **overrides: Any) -> JobConfig:
     kind = path.suffix.lower()
     if kind not in _READERS:
         raise ConfigError(
-            f"Cannot tell what {path} is: name it .json, .yaml or .toml, got {kind or 'no ending'}."
+            f"The name of {path} must end in .json, .yaml or .toml, got {kind or 'no ending'}."
         )
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ConfigError(f"{path} is larger than {_MOST_BYTES >> 20} MiB: no configuration.")
+            raise ConfigError(
+                f"{path} is larger than {_MOST_BYTES >> 20} MiB: too large for a configuration."
+            )
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror or error}.") from error

@@ -56,7 +56,7 @@ class Data(_Part):
     drop: list[Text] = Field(default=[], description="columns to leave out")
     id: Text | None = Field(
         default=None,
-        description="column that names the objects; the answer carries its values",
+        description="column with the ids of the objects",
     )
     label: Text | None = Field(
         default=None, description="column of known classes, used for scores only"
@@ -65,21 +65,21 @@ class Data(_Part):
         default=None, description="column of positive weights of the objects"
     )
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
-        default=None, description="between the values of a CSV file; found out by default"
+        default=None, description="between the values of a CSV file; detected by default"
     )
     scale: Literal["standard", "robust", "gower"] | None = Field(
         default=None,
-        description="divide each column by its spread after taking away its centre; 'gower', by "
-        "its range, needs data.encode",
+        description="centre each column and divide it by its spread; 'gower' divides by the "
+        "range and needs data.encode",
     )
 
     encode: bool = Field(
         default=False,
-        description="make numbers of categories, dates and missing values; columns then weigh "
-        "alike, and scale is that of the numbers: standard unless it says otherwise",
+        description="encode categories, dates and missing values as numbers; all columns then "
+        "have the same weight, and scale applies to numeric columns (default: standard)",
     )
     categories: list[Text] = Field(
-        default=[], description="encode: columns whose numbers are names, such as postal codes"
+        default=[], description="encode: numeric columns that are categories, such as postal codes"
     )
 
     @model_validator(mode="after")
@@ -103,17 +103,19 @@ class Cluster(_Part):
 
     kind: Literal["threads", "processes", "scheduler"] = Field(
         default="threads",
-        description="threads of one process; Dask worker processes on this machine; a Dask "
-        "scheduler that runs already",
+        description="threads of one process; Dask worker processes on this machine; a running "
+        "Dask scheduler",
     )
-    address: Text | None = Field(default=None, description="of the scheduler, e.g. tls://host:8786")
+    address: Text | None = Field(
+        default=None, description="address of the scheduler, e.g. tls://host:8786"
+    )
     n_workers: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         default=None,
-        description="worker processes; of a scheduler, how many to ask for where the cluster "
-        "grows by itself",
+        description="worker processes; with a scheduler, how many to request if the cluster "
+        "scales automatically",
     )
     threads: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
-        default=None, description="threads of a process; all cores by default"
+        default=None, description="threads per process; all cores by default"
     )
     tls_ca: Text | None = None
     tls_cert: Text | None = None
@@ -146,7 +148,7 @@ class CombineParameters(Parameters):
 
 
 class JobConfig(_Part):
-    """All that a job is; the same configuration gives the same bits.
+    """Configuration of a job; the same configuration always gives the same result.
 
     Examples
     --------
@@ -186,9 +188,9 @@ class JobConfig(_Part):
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None, /, **keys: Any) -> JobConfig:
-        """A configuration, or a ConfigError that tells every mistake in a sentence.
+        """Create a configuration, or raise a ConfigError with one sentence for each mistake.
 
-        The values come as a mapping, as keys, or both; then the keys win.
+        Pass the values as a mapping, as keywords, or both; keywords take precedence.
         """
         try:
             return cls.model_validate(plain({**(values or {}), **keys}))
@@ -257,7 +259,7 @@ class JobConfig(_Part):
 
     @property
     def fingerprint(self) -> str:
-        """Of all that decides the answer: not the folder, the machine or the title."""
+        """Fingerprint of everything that affects the result: not the folder, cluster or title."""
         decisive = self.model_dump(
             mode="json", exclude={"folder", "cluster", "title", "tags"}, exclude_none=True
         )

@@ -19,7 +19,7 @@ def refuse_secret(url: str | None, key: str) -> None:
             for name, _ in parse_qsl(parts.query)
         )
     except ValueError as error:
-        raise ValueError(f"{key} is no URL: {type(error).__name__}.") from error
+        raise ValueError(f"{key} is not a URL: {type(error).__name__}.") from error
     if secret:
         raise ValueError(
             f"{key} holds credentials, which would be kept in the manifest and in logs. Leave them "

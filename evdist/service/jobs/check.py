@@ -51,8 +51,8 @@ def check_data(
     """
     if data.n < least:
         raise ValueError(
-            f"There are {data.n} objects, but {least} are needed for so many clusters. Ask for "
-            "fewer clusters, or bring more objects."
+            f"There are {data.n} objects, but {least} are needed for this number of "
+            "clusters. Use fewer clusters or more objects."
         )
     low, high = np.full(data.d, np.inf), np.full(data.d, -np.inf)
     mean, square = np.zeros(data.d), np.zeros(data.d)
@@ -170,8 +170,8 @@ def _constant(data: Dataset, low: NDArray, high: NDArray) -> list[str]:
             f"{_column(data, 0)}). There is nothing to cluster."
         )
     return [
-        f"Constant, so of no use: column {_named(data, same)} (value {low[same[0]]:g}). Leave them "
-        "out with data.columns."
+        f"Constant columns are of no use: column {_named(data, same)} (value {low[same[0]]:g}). "
+        "Leave them out with data.columns."
     ]
 
 
@@ -185,8 +185,7 @@ def _doubles(data: Dataset, marks: NDArray[np.uint64]) -> list[str]:
         i, j = sorted((int(order[at]), int(order[at + 1])))
         return [
             f"{len(same):,} of {data.n:,} objects are copies of others (row {j} is row {i} again). "
-            "They count as often as they stand there; remove them, or give one a weight, if that "
-            "is not meant."
+            "Every copy counts; if that is not intended, remove the copies or use weights."
         ]
     return []
 
@@ -197,5 +196,5 @@ def _lopsided(data: Dataset, spread: NDArray) -> list[str]:
         return []
     return [
         f"Column {_named(data, large)} varies {times:,.0f} times as much as the "
-        "others and decides alone. Bring the columns to one scale with data.scale: standard."
+        "others and dominates the distances. Scale the columns with data.scale: standard."
     ]

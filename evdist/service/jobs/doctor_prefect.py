@@ -84,7 +84,7 @@ def _paused(found: dict[str, Any], key: str) -> str:
 
 def _refused(error: urllib.error.HTTPError, missing: str) -> str:
     if error.code in (401, 403):
-        return "the server wants PREFECT_API_AUTH_STRING, or PREFECT_API_KEY with a proxy"
+        return "the server requires PREFECT_API_AUTH_STRING, or PREFECT_API_KEY with a proxy"
     return missing if error.code == 404 else f"the server says {error.code}"
 
 

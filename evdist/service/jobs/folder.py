@@ -125,7 +125,7 @@ class _Manifest:
 def _is(value: Any, *kinds: type) -> Any:
     huge = isinstance(value, float | int) and not -_MOST <= value <= _MOST
     if huge or not isinstance(value, kinds):
-        raise TypeError(f"{value!r:.60} stands where {kinds[0].__name__} must")
+        raise TypeError(f"{value!r:.60} must be of type {kinds[0].__name__}")
     return value
 
 

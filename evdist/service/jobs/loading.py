@@ -64,7 +64,7 @@ def load(job: Job) -> dict[str, Any]:
             raise FileNotFoundError(f"There is no data at {address(wanted.url)}.")
         data = Dataset.open(own)
         files = ["data.zarr/zarr.json"]
-        logger.warning("%s is gone; the copy in the job folder is used", wanted.url)
+        logger.warning("%s no longer exists; the copy in the job folder is used", wanted.url)
     else:
         table = _table(job)
         contents = read_contents(table, lambda n: job.tell("read", n))
@@ -106,7 +106,7 @@ def _refuse_changed(job: Job, contents: Contents) -> None:
     if before is not None and before.outputs["content"] != contents.fingerprint:
         assert job.config.data is not None
         raise StoreError(
-            f"{job.config.data.url} is not what it was when this job began: {contents.n:,} rows of "
+            f"{job.config.data.url} has changed since this job began: {contents.n:,} rows of "
             f"{contents.d} now, {before.outputs['n']:,} of {before.outputs['d']} then, or other "
             "values. Run the job in a new folder."
         )

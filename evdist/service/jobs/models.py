@@ -98,7 +98,7 @@ def model_level(url: str) -> float:
     """
     path = join(address(url), "metrics.json")
     content = read_bytes(path)
-    with as_written(path, "Run that job again: it is made anew."):
+    with as_written(path, "Run that job again to recreate it."):
         known = json.loads(content).get("level") if content is not None else None
         if known is not None:
             return float(known)

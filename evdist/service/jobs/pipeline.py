@@ -71,7 +71,7 @@ class JobResult:
     def metrics(self) -> dict[str, Any]:
         """What metrics.json says; a StoreError when it is lost or damaged."""
         path = self.folder.path("metrics.json")
-        content, cure = read_bytes(path), "Run the job again: it is made anew."
+        content, cure = read_bytes(path), "Run the job again to recreate it."
         if content is None:
             raise StoreError(f"{path} is lost. {cure}")
         with reading(path, cure):
@@ -120,35 +120,35 @@ def run(
     through: str | None = None,
     resume: bool = True,
 ) -> JobResult:
-    """Run a job to its end; what an earlier call has done is not done again.
+    """Run a job to its end, resuming where an earlier call stopped.
 
     Parameters
     ----------
     config : JobConfig, its values, or the path of a .json, .yaml or .toml file
     listen : sequence of callables
-        Each hears every `Progress` of the job, such as `ProgressBar()`.
+        Each is called with every `Progress` of the job, such as `ProgressBar()`.
     client : distributed.Client, optional
-        A Dask client to use in the place of what `config.cluster` says.
+        A Dask client to use instead of `config.cluster`.
     through : str, optional
-        Stop after the stage of that name (see `stages_of`).
+        Stop after the stage with this name (see `stages_of`).
     resume : bool
-        Whether the call is a wish to go on, which takes back an earlier wish to cancel. A retry
-        that no person has asked for passes False: then a cancelled job stays cancelled.
+        Whether this call undoes an earlier cancel. Automatic retries pass False: then a cancelled
+        job stays cancelled.
 
     Returns
     -------
     JobResult
-        Where everything is.
+        Access to all results.
 
     Raises
     ------
     ConfigError
         The configuration has a mistake; nothing was done.
     JobError
-        The job cannot be done as it is: the sentence names the cause and the cure. What was done
-        so far is kept.
+        The job cannot be done; the message names the cause and the remedy. Finished work is
+        kept.
     JobCancelled
-        The job was asked to stop. The same call goes on.
+        The job was cancelled. The same call resumes it.
     """
     wanted = _config(config)
     check_allowed(wanted)
@@ -169,7 +169,7 @@ def run(
         if resume:
             folder.forget_cancel()
         elif folder.is_cancelled():
-            raise JobCancelled(f"Job {folder.id} was cancelled. It goes on when it is resumed.")
+            raise JobCancelled(f"Job {folder.id} was cancelled. Resume it to continue.")
         folder.set_state(JobState.RUNNING)
         _Attempts(folder, wanted, watch, client).enter(stages[: last + 1])
     return JobResult(folder)
@@ -296,7 +296,7 @@ def _outcome(folder: JobFolder, watch: Watch, finished: bool) -> Iterator[None]:
     elif stop is not None and watch.cancelled and not isinstance(stop, JobCancelled):
         # Whatever the interrupt became on its way: in a library it may come out as another error.
         stop = _because(JobCancelled(f"Job {folder.id} was cancelled."), stop)
-    goes_on = "the same call goes on where it was"
+    goes_on = "the same call resumes where it stopped"
     if stop is None:
         if finished:
             _end(watch, JobState.DONE, "done")
@@ -372,16 +372,16 @@ def sentence(error: BaseException) -> str:
     """What happened, and what to do, for a person who runs a job."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
-            f"The disk is full ({error.filename or 'no space left on device'}). Make room and run "
-            "the job again: what was done is kept."
+            f"The disk is full ({error.filename or 'no space left on device'}). Free some space "
+            "and run the job again: finished work is kept."
         )
     if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
         return f"{error.filename} is a file, not a folder. Choose another job folder."
     if isinstance(error, PermissionError) or (
         isinstance(error, OSError) and error.errno == errno.EROFS
     ):
-        return f"No right to write or read {error.filename or error}. Choose another folder."
+        return f"No permission to write or read {error.filename or error}. Choose another folder."
     if isinstance(error, MemoryError):
-        return f"There is not enough memory: {error or 'an array could not be made'}."
+        return f"There is not enough memory: {error or 'an array could not be allocated'}."
     said = str(error) or type(error).__name__
     return said.encode("utf-8", "backslashreplace").decode()  # a file may hold what cannot be shown

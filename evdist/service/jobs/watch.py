@@ -157,7 +157,7 @@ class Watch:
             if silent > max(patience(), LEASE_SECONDS) and is_transient(error):
                 raise ConnectionError(
                     f"{self.folder.url} has not answered for {silent:.0f} s ({error}). Run the job "
-                    "again when it does: what was done is kept."
+                    "again when it does: finished work is kept."
                 ) from error
 
     def _interrupt(self) -> None:

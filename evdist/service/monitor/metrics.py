@@ -17,11 +17,11 @@ from evdist.service.monitor.events import ENDS, JOBS, read_ends, read_jobs
 
 #: Metric -> (key of the news, help).
 _GAUGES = {
-    "evdist_sweep": ("sweep", "Sweeps done in the present stage"),
+    "evdist_sweep": ("sweep", "Sweeps done in the current stage"),
     "evdist_objective": ("objective", "Objective after the last sweep"),
     "evdist_objective_change": ("change", "Change of the objective in the last sweep"),
     "evdist_rows_per_second": ("rows_per_second", "Rows updated per second"),
-    "evdist_seconds_left": ("seconds_left", "Least time left of the present stage"),
+    "evdist_seconds_left": ("seconds_left", "Minimum remaining time of the current stage"),
 }
 Family = GaugeMetricFamily | CounterMetricFamily
 
@@ -49,7 +49,7 @@ class JobMetrics:
                 if value is not None:
                     gauge.add_metric([job.job, job.last["stage"]], float(value))
             yield gauge
-        seen = GaugeMetricFamily("evdist_last_news_seconds", "Clock time of the last news",
+        seen = GaugeMetricFamily("evdist_last_news_seconds", "Time of the last update",
                                  labels=["job"])  # fmt: skip
         for job in jobs:
             seen.add_metric([job.job], job.when)
@@ -63,7 +63,7 @@ class JobMetrics:
         jobs.add_metric(["waiting"], waiting)
         yield jobs
         yield GaugeMetricFamily(
-            "evdist_reserved_bytes", "Memory of each worker that jobs were let in for",
+            "evdist_reserved_bytes", "Memory of each worker reserved by admitted jobs",
             value=float(sum(size for _, size in inside)),
         )  # fmt: skip
 
@@ -83,7 +83,7 @@ def _outcomes(ends: list[dict[str, Any]]) -> Iterator[Family]:
     yield runs
     yield spent
     yield CounterMetricFamily(
-        "evdist_retries", "Connections that runs have made anew after a loss", value=retries
+        "evdist_retries", "Reconnections of runs after a lost connection", value=retries
     )
 
 
@@ -98,6 +98,6 @@ def _certificate() -> Iterator[Family]:
         return
     certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
     yield GaugeMetricFamily(
-        "evdist_certificate_expiry_seconds", "Clock time at which the certificate ends",
+        "evdist_certificate_expiry_seconds", "Time at which the certificate expires",
         value=certificate.not_valid_after_utc.astimezone(UTC).timestamp(),
     )  # fmt: skip

@@ -111,10 +111,10 @@ class JobsView:
 def _facts(jobs: list[JobNews], steps: list[dict[str, Any]], now: float) -> str:
     """The table at the top of the page; every text in it comes from outside and is escaped."""
     if not jobs:
-        return "<p>No evdist job has told anything within the last hour.</p>"
+        return "<p>No evdist job has reported anything within the last hour.</p>"
     step = f"{steps[-1]['step']} of {steps[-1]['steps']}" if steps else "–"
     heads = ("job", "stage", "sweep", "objective J", "fall of J", "rows/s", "colour step",
-             "ends not before", "last news")  # fmt: skip
+             "earliest end", "last update")  # fmt: skip
     lines = ["<tr>" + "".join(f"<th align='left'>{head}</th>" for head in heads) + "</tr>"]
     for job in jobs[:10]:
         last = job.last
