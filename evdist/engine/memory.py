@@ -20,8 +20,8 @@ def available() -> int:
 
 
 def gigabytes(size: float) -> str:
-    """1.5 GB, for messages."""
-    return f"{size / 1e9:.1f} GB"
+    """1.5 GB, for messages; 0.8 MB where that would be 0.0 GB."""
+    return f"{size / 1e9:.1f} GB" if size >= 5e7 else f"{size / 1e6:.1f} MB"
 
 
 def check_memory(

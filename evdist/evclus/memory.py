@@ -62,8 +62,9 @@ def check_disk(data: Source | PairList, settings: Settings, folder: str) -> None
     there = shutil.disk_usage(where).free
     if need > there:
         raise OSError(
-            f"The checkpoint folder needs about {need / 1e9:.1f} GB, but {there / 1e9:.1f} GB are "
-            f"free on the disk of {where}. Name a folder elsewhere, or lower n_dissimilarities."
+            f"The checkpoint folder needs about {memory.gigabytes(need)}, but "
+            f"{memory.gigabytes(there)} are free on the disk of {where}. Name a folder elsewhere, "
+            "or lower n_dissimilarities."
         )
 
 
