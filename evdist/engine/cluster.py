@@ -100,8 +100,9 @@ class PinnedTasks:
     def _forget(self) -> None:
         """Free the workers' memory."""
         self._shares = []
-        # At once where the workers answer; they forget by themselves what no client holds.
-        with suppress(OSError, TimeoutError, RuntimeError):
+        # At once where the workers answer; they forget by themselves what no client holds. A client
+        # that closes itself meanwhile, its scheduler being gone, has an attribute less.
+        with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
             self._client.sync(
                 self._client._run, tasks.forget, self._job, on_error="ignore",
                 callback_timeout=_FORGET,
