@@ -7,9 +7,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # The caller's own Python set-up must not leak into the environment.
 unexport PYTHONPATH
 unexport PYTHONHOME
+# Nor the wish for no compiled modules: tests start hundreds of interpreters, and each would compile
+# evdist again.
+unexport PYTHONDONTWRITEBYTECODE
 
-# Two processes of tests; tests/conftest.py says which tests go together. JOBS=0 for one process.
-JOBS ?= 2
+# Processes of tests, one more than cores, since tests of servers often wait; tests/conftest.py says
+# which tests go together. JOBS=0 for one process.
+JOBS ?= 3
 XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
@@ -24,6 +28,7 @@ demo: $(VENV)/.installed ## cluster a real data set; writes demo/report.html and
 test: lint ## lint, types and the whole test suite
 	$(BIN)/python -m pytest $(XDIST)
 
+test-fast: JOBS = 2
 test-fast: $(VENV)/.installed-dev ## the tests that need no processes and little time: minutes
 	$(BIN)/python -m pytest $(XDIST) -m "not process and not slow and not gpu"
 

@@ -22,8 +22,14 @@ from typing import Any
 from chart_render import NAMESPACE, ROOT, Rendered
 from service.servers import BIN, free_port, process
 
-#: Where numba keeps compiled kernels.
-KERNELS = ROOT / "evdist" / "kernels" / "__pycache__"
+#: Where numba keeps compiled kernels: beside the modules that hold them.
+KERNELS = sorted(
+    {
+        path.parent / "__pycache__"
+        for path in (ROOT / "evdist").rglob("*.py")
+        if "njit" in path.read_text(encoding="utf-8")
+    }
+)
 Object = dict[str, Any]
 
 #: Mounts each writable folder over itself, makes the rest read-only, and becomes the command.
@@ -59,7 +65,8 @@ class Machine:
     ports: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        KERNELS.mkdir(exist_ok=True)
+        for folder in KERNELS:
+            folder.mkdir(exist_ok=True)
         for found in self.chart.objects:
             if found["kind"] == "Service":
                 for port in found["spec"]["ports"]:
@@ -117,7 +124,7 @@ class Machine:
         env |= {"PYTHONPATH": str(ROOT), "EVDIST_SOURCE": str(ROOT)}
         # Kernels that other tests have compiled are used, or each process takes a minute for them.
         env.pop("NUMBA_CACHE_DIR")
-        writable.append(KERNELS)
+        writable.extend(KERNELS)
         env["TMPDIR"] = str(folders["/tmp"])  # what a program takes for granted
         env["DASK_CONFIG"] = str(folders.get("/etc/dask", self.folder / "none"))
         for path in folders.values():

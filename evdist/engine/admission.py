@@ -47,7 +47,8 @@ def admitted(client: Client | None, size: int, report: Report = None) -> Iterato
     try:
         yield
     finally:
-        with suppress(OSError, TimeoutError, RuntimeError):  # with the client it ends by itself
+        # It ends by itself with the client, which has an attribute less where it closes meanwhile.
+        with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
             client.run_on_scheduler(_leave, token)
 
 

@@ -4,8 +4,9 @@ Every worker process keeps all masses, and the pairs of its own pieces. A step i
 task per worker; it takes over the rows that the others changed in the step before (their results
 are its dependencies), updates its own rows and returns those that moved. So a sweep moves at most
 n (f + 1) numbers to each worker, ever fewer as rows come to rest, and the scheduler sees
-(steps x workers) tasks. Where another sweep is sure to follow, its tasks are queued before the sums
-of the present one are here: workers wait for each other, but not for the client.
+(steps x workers) tasks; consecutive steps whose few rows are all of one worker are one task. Where
+another sweep is sure to follow, its tasks are queued before the sums of the present one are here:
+workers wait for each other, but not for the client.
 
 What a worker keeps and does is in `worker_state.py`. When a worker is lost, or a task finds its
 state out of step, all workers go back to the last restore point and do the sweeps since then
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from evdist.engine import worker_state as tasks
 from evdist.engine.deadline import able, finished
-from evdist.engine.plan import whole_cycles
+from evdist.engine.plan import Plan, whole_cycles
 from evdist.engine.worker_state import OutOfStepError, SharedProblem, SkipBelow
 from evdist.engine.workers import library, scattered, until_done, wait_for_workers
 
@@ -42,6 +43,9 @@ T = TypeVar("T")
 
 #: Patches of at most this many workers are dependencies of one task; more are joined first.
 _FAN_IN = 16
+#: Rows of consecutive steps that one worker updates in one task, where no other has any of them: a
+#: message takes longer than so many rows.
+_RUN_ROWS = 512
 #: Seconds in which a lost worker may come back before the others get its pieces.
 PATIENCE = 5.0
 #: Seconds in which workers must have freed their memory when a fit is over.
@@ -114,8 +118,9 @@ class PinnedTasks:
     def _forget(self) -> None:
         """Free the workers' memory."""
         self._shares = []
-        # At once where the workers answer; they forget by themselves what no client holds.
-        with suppress(OSError, TimeoutError, RuntimeError):
+        # At once where the workers answer; they forget by themselves what no client holds. A client
+        # that closes itself meanwhile, its scheduler being gone, has an attribute less.
+        with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
             self._client.sync(
                 self._client._run, tasks.forget, self._job, on_error="ignore",
                 callback_timeout=_FORGET,
@@ -157,6 +162,7 @@ class ClusterExecutor(PinnedTasks):
         equal = self.problem.device_group is not None
         pieces = _pieces_of_workers(self.problem, [1 if equal else t for t in workers.values()])
         self._owners = dict(zip(workers, pieces, strict=True))
+        self._runs = _runs_of_steps(self.problem.plan, pieces)
         self._token = f"{self._job}-{uuid.uuid4().hex[:8]}"
         self._number = 0
         self._patches: list[Future[Any]] = []
@@ -199,10 +205,10 @@ class ClusterExecutor(PinnedTasks):
     # -- the sweeps
     def _begin(self, skip_below: SkipBelow) -> list[Future[Any]]:
         """Queue the steps of a sweep; what tells its sums when they are done."""
-        for step in range(len(self.problem.plan.steps)):
+        for steps in self._runs:
             patches = self._patches
             results = {
-                w: self._submit(tasks.step, self._token, self._number, step, skip_below, patches,
+                w: self._submit(tasks.step, self._token, self._number, steps, skip_below, patches,
                                 self._last.get(w), worker=w)
                 for w in self._owners
             }  # fmt: skip
@@ -309,3 +315,24 @@ def _pieces_of_workers(problem: SharedProblem, threads: Sequence[int]) -> list[l
         for own, a, b in zip(shared_out, ends[:-1], ends[1:], strict=True):
             own += pieces[a:b]
     return shared_out
+
+
+def _runs_of_steps(plan: Plan, owned: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Steps that are one task each: several, where one worker owns their few rows alone.
+
+    `owned` holds the pieces of each worker. Pairs of all objects make a step of every object; as
+    many messages would take minutes for a sweep of a few hundred objects.
+    """
+    owner = {q: number for number, pieces in enumerate(owned) for q in pieces}
+    runs: list[list[int]] = []
+    alone, size = None, 0
+    for step, pieces in enumerate(plan.steps):
+        owners = {owner[q] for q, _ in pieces}
+        count = sum(len(rows) for _, rows in plan.rows(step))
+        if len(owners) == 1 and owners == alone and size + count <= _RUN_ROWS:
+            runs[-1].append(step)
+            size += count
+        else:
+            runs.append([step])
+            alone, size = owners, count
+    return runs

@@ -172,23 +172,29 @@ def hold(token: str, state: Any) -> None:
 
 
 def step(
-    token: str, number: int, step: int, skip_below: SkipBelow, patches: Sequence[Patch], after: Any
+    token: str,
+    number: int,
+    steps: Sequence[int],
+    skip_below: SkipBelow,
+    patches: Sequence[Patch],
+    after: Any,
 ) -> Patch:
-    """Take over the rows of the last step, then update this worker's rows of this step.
+    """Take over the rows of the last task, then update this worker's rows of some steps.
 
     `skip_below` is that of the sweep: the first step computes it, and the state keeps it.
     """
     state = _current(token, number)
     state.apply(patches)
-    if step == 0:
+    if steps[0] == 0:
         if callable(skip_below):
             skip_below = skip_below(total_change(m for patch in patches for m in patch))
         state.skip_below = skip_below
-    state.rows.update([step], state.skip_below)
-    rows, mass, count = state.rows.moved(step)
+    state.rows.update(steps, state.skip_below)
+    moved = [state.rows.moved(step) for step in steps]
     state.step += 1
-    changes = state.rows.changes() if step + 1 == state.steps else {}
-    tell_step(step + 1, state.steps, count)
+    changes = state.rows.changes() if steps[-1] + 1 == state.steps else {}
+    tell_step(steps[-1] + 1, state.steps, sum(count for *_, count in moved))
+    rows, mass = (np.concatenate([found[i] for found in moved]) for i in (0, 1))
     return [MovedRows(state.worker, rows, mass, changes)]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
+from typing import Any
 
 import pytest
 
 from evdist.engine import connect
+from evdist.engine.admission import admitted
 from evdist.engine.connect import connected
 
 
@@ -26,3 +28,23 @@ def test_a_client_without_an_answer_leaves_no_thread(monkeypatch, backlog):
         assert "cluster.tls_ca" in str(raised.value)
         left = set(threading.enumerate()) - before
         assert "IO loop" not in {thread.name for thread in left}
+
+
+class Closing:
+    """A client whose scheduler goes while it is used: it closes itself, and has none any more."""
+
+    status, id = "running", "me"
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": {}}
+
+    def run_on_scheduler(self, function: Any, *args: Any) -> None:
+        if function.__name__ == "_leave":
+            raise AttributeError("'NoneType' object has no attribute 'run_function'")
+
+
+def test_what_was_lost_is_told_though_the_client_closes_itself_meanwhile():
+    """The job tries again after a lost connection, and after nothing else."""
+    with pytest.raises(ConnectionError, match="the scheduler is gone"):
+        with admitted(Closing(), 1):
+            raise ConnectionError("the scheduler is gone")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evdist.belief import FocalSets
+from evdist.engine.cluster import _pieces_of_workers, _runs_of_steps
 from evdist.engine.plan import PIECE_ROWS
 from evdist.evclus.problem import MemoryPairs, Plan, conflict_projection
 
@@ -53,6 +56,31 @@ def test_workers_split_a_step_without_overlap(drawn, workers):
                 np.testing.assert_array_equal(rows, whole[q])
                 lo, hi = plan.pieces[q]
                 assert ((rows >= lo) & (rows < hi)).all()
+
+
+class Shared(NamedTuple):
+    """As much of a problem as sharing it out needs."""
+
+    plan: Plan
+
+
+@given(plans(), st.integers(1, 4))
+def test_only_steps_of_one_worker_are_one_task(drawn, workers):
+    """Else it would not see what the others move in between."""
+    _, _, plan = drawn
+    owned = _pieces_of_workers(Shared(plan), [1] * workers)
+    runs = _runs_of_steps(plan, owned)
+    assert [step for run in runs for step in run] == list(range(len(plan.steps)))
+    for run in (run for run in runs if len(run) > 1):
+        touched = {q for step in run for q, _ in plan.steps[step]}
+        assert any(touched <= set(pieces) for pieces in owned)
+
+
+@pytest.mark.parametrize(("n", "tasks"), [(300, 1), (900, 2)])
+def test_pairs_of_all_objects_are_few_tasks(n, tasks):
+    plan = Plan.of(np.arange(n + 1))
+    owned = _pieces_of_workers(Shared(plan), [1, 1])
+    assert len(_runs_of_steps(plan, owned)) == tasks
 
 
 def test_pieces_come_from_n_alone():
