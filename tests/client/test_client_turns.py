@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evdist import Client
 from evdist.service.client.turns import turn
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
@@ -25,11 +25,14 @@ class Queue:
         self.served: list[str] = []
         self._number = 0
 
-    def submit(self, user: str) -> None:
-        self.now += timedelta(seconds=0.1)
-        when = self.now
-        if self.waiting:
-            when = turn(self.now, min(self.waiting)[0], self.began, self.own.get(user))
+    def look(self, user: str) -> datetime:
+        """The turn of a user, as the queue is now."""
+        self.now += timedelta(seconds=1)
+        waits = min(self.waiting)[0] if self.waiting else None
+        return turn(self.now, waits, self.began, self.own.get(user))
+
+    def submit(self, user: str, when: datetime | None = None) -> None:
+        when = when or self.look(user)
         self._number += 1
         self.own[user] = when
         self.waiting.append((when, self._number, user))
@@ -58,6 +61,21 @@ def test_a_user_with_one_job_does_not_wait_for_the_hundred_of_another():
     assert sorted(queue.served[40:]) == ["anna", "ben", "carla"]
 
 
+def test_users_who_find_an_empty_queue_at_once_are_in_the_same_round():
+    """Five clients at a slow server: each looks before any job of the others is there."""
+    queue, users = Queue(), ["anna", "ben", "carla", "dora", "emil"]
+    seen = {user: queue.look(user) for user in users}
+    for user in users:
+        queue.submit(user, seen[user])
+    for user in reversed(users):
+        for _ in range(3):
+            queue.submit(user)
+    for _ in range(20):
+        queue.serve()
+    for k in range(0, 20, 5):
+        assert sorted(queue.served[k : k + 5]) == users
+
+
 def test_jobs_of_one_user_keep_their_order():
     queue = Queue()
     for _ in range(5):
@@ -82,12 +100,10 @@ def test_users_who_wait_together_are_served_alike(events):
     assert not queue.waiting
 
 
-def test_an_idle_queue_starts_at_the_present_and_no_time_lies_ahead():
-    queue = Queue()
-    queue.submit("anna")
-    assert queue.own["anna"] == queue.now
-    late = queue.now + timedelta(minutes=2)  # of a client whose clock is ahead
-    assert turn(queue.now, late, None, None) == queue.now
+def test_an_idle_queue_starts_at_the_last_hour_and_no_time_lies_ahead():
+    assert turn(START, None, START - DAY, START - DAY) == START.replace(minute=0)
+    late = START + timedelta(minutes=2)  # of a client whose clock is ahead
+    assert turn(START, late, None, None) == START
 
 
 def test_a_run_that_no_worker_takes_does_not_stop_the_turns():

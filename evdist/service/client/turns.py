@@ -9,9 +9,12 @@ fair queueing (Goyal, Vin and Cheng 1996), with the same cost for every job:
 
 S_j is the time of a user's j-th job, v the virtual time: where the queue stands, which is the
 earliest time of a job that waits. A user who comes late joins the present round: ahead of what
-others have queued for later rounds, but not ahead of what has waited longest. When nothing waits,
-v is the present time, so that scheduled times stay close to real ones. The step only has to order
-the jobs of a user; it is so short that all are due at once.
+others have queued for later rounds, but not ahead of what has waited longest. The step only has to
+order the jobs of a user; it is so short that all are due at once.
+
+When nothing waits, v is the last full hour, so that scheduled times stay close to real ones. It is
+not the present time: of two clients that find an empty queue a second apart, the later one would be
+a thousand rounds behind.
 """
 
 from __future__ import annotations
@@ -56,28 +59,31 @@ def next_turn(client: SyncPrefectClient, pool: str | None, user: str) -> datetim
         )
         return found[0].expected_start_time if found else None
 
-    now = datetime.now(UTC)
     scheduled = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
-    waits = time_of(FlowRunSort.EXPECTED_START_TIME_ASC, state=scheduled)
-    if waits is None:
-        return now
-    began = time_of(FlowRunSort.START_TIME_DESC, start_time=FlowRunFilterStartTime(is_null_=False))
-    own = time_of(FlowRunSort.EXPECTED_START_TIME_DESC, tags(user)[1])
-    return turn(now, waits, began, own)
+    begun = FlowRunFilterStartTime(is_null_=False)
+    return turn(
+        datetime.now(UTC),
+        waits=time_of(FlowRunSort.EXPECTED_START_TIME_ASC, state=scheduled),
+        began=time_of(FlowRunSort.START_TIME_DESC, start_time=begun),
+        own=time_of(FlowRunSort.EXPECTED_START_TIME_DESC, tags(user)[1]),
+    )
 
 
-def turn(now: datetime, waits: datetime, began: datetime | None, own: datetime | None) -> datetime:
+def turn(
+    now: datetime, waits: datetime | None, began: datetime | None, own: datetime | None
+) -> datetime:
     """S_j of the module.
 
     Parameters
     ----------
-    waits, began : datetime
+    waits, began : datetime or None
         Times of the first run that waits and of the run that began last. The queue stands at the
         first, unless that run waits in vain, in a queue that no worker serves.
     own : datetime or None
         Time of the user's last run, S_{j-1}.
     """
-    virtual = max(waits, began or waits, now - _LONGEST)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    virtual = max(hour if waits is None else waits, began or now - _LONGEST, now - _LONGEST)
     if own is not None:
         virtual = max(virtual, own + _STEP)
     return min(virtual, now)  # a client whose clock is ahead delays no other one
