@@ -3,12 +3,15 @@
     python benchmarks/partitions.py scaling            # 2, 4, 8, 16 workers, small data
     python benchmarks/partitions.py large --objects 2e7 --features 16 --limit 900e6
     python benchmarks/partitions.py large --objects 2e7 --features 16 --limit 1e9 --workers 0
+    python benchmarks/partitions.py large --objects 4e8 --features 8 --pairs 50 --limit 12e9 \
+        --workers 8 --device cuda --made
     python benchmarks/partitions.py dask --objects 1e7 --features 10
     python benchmarks/partitions.py accuracy
 
 Memory is the largest resident set of a process, looked at several times a second from outside;
 bytes are those of the messages that a worker gets from other workers in a sweep. Rows of `large`
-lie in an .npy file, which is made block by block where it is not there.
+lie in an .npy file, which is made block by block where it is not there; with --made they are made
+when they are read, for disks that have no room for them twice.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +58,24 @@ def write_rows(path: Path, n: int, d: int) -> None:
             file.write(rows(lo, min(lo + (1 << 20), n), d)[0].tobytes())
 
 
+@dataclass(frozen=True)
+class Made:
+    """The same objects as a `RowReader`: made when they are read."""
+
+    shape: tuple[int, int]
+    step: int = 1 << 20
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype("f4")
+
+    def read(self, lo: int, hi: int) -> np.ndarray:
+        n, d = self.shape
+        first = lo - lo % self.step
+        parts = [rows(at, min(at + self.step, n), d)[0] for at in range(first, hi, self.step)]
+        return np.concatenate(parts)[lo - first : hi - first]
+
+
 class Peaks:
     """The largest resident set of some processes, looked at from a thread."""
 
@@ -82,11 +104,11 @@ class Peaks:
 
 
 @contextmanager
-def workers(count: int, limit: str | int) -> Iterator[Client]:
+def workers(count: int, limit: str | int, threads: int = 1) -> Iterator[Client]:
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(
-            n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
+            n_workers=count, threads_per_worker=threads, processes=True, host="127.0.0.1",
             dashboard_address="127.0.0.1:0", local_directory=folder, memory_limit=limit,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -167,20 +189,27 @@ def large(args: argparse.Namespace) -> None:
     n, d, limit = int(args.objects), int(args.features), int(args.limit)
     folder = Path(args.folder or tempfile.mkdtemp(prefix="evdist-bench-"))
     path = folder / f"rows-{n}-{d}.npy"
-    write_rows(path, n, d)
-    print(f"{n:,} x {d}, {megabytes(path.stat().st_size)}, k = {args.pairs}", flush=True)
+    X: Any = Made((n, d))
+    if not args.made:
+        write_rows(path, n, d)
+        X = str(path)
+    print(f"{n:,} x {d}, {megabytes(4 * n * d)}, k = {args.pairs}", flush=True)
     options = {
         "checkpoint": folder / f"fit-{args.workers}", "n_dissimilarities": int(args.pairs),
         "tol": args.tol, "max_iter": int(args.max_iter), "callbacks": [_told(time.time())],
+        "device": args.device,
     }  # fmt: skip
     me = {"this process": psutil.Process()}
     began = time.time()
     if args.workers == 0:
         with Peaks(me) as peaks:
-            fitted = model(limit, **options).fit(str(path))
+            fitted = model(limit, **options).fit(X)
     else:
-        with workers(args.workers, limit) as client, Peaks({**me, **pids(client)}) as peaks:
-            fitted = model(**options).fit(str(path), client=client)
+        with (
+            workers(args.workers, limit, args.threads) as client,
+            Peaks({**me, **pids(client)}) as peaks,
+        ):
+            fitted = model(**options).fit(X, client=client)
     seconds = time.time() - began
     top = ", ".join(f"{name} {megabytes(size)}" for name, size in peaks.peak.items())
     print(
@@ -260,6 +289,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=2e9)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--counts", type=int, nargs="+", default=[2, 4, 8, 16])
+    parser.add_argument("--threads", type=int, default=1, help="of each worker")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--made", action="store_true")
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--max-iter", type=float, default=200)
     parser.add_argument("--folder")

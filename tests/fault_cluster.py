@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from distributed import Client
 from service.servers import ROOT, answers, end, free_port, wait_for
@@ -97,3 +98,11 @@ def fault_cluster(folder: Path, n_workers: int = 2, **options: str) -> Iterator[
         yield cluster
     finally:
         cluster.close()
+
+
+def pause(dask_worker: Any) -> None:
+    """Pause a worker as Dask does for want of memory."""
+    from distributed.core import Status
+
+    dask_worker.periodic_callbacks["memory_monitor"].stop()  # which would let it go on
+    dask_worker.status = Status.paused

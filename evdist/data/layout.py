@@ -33,7 +33,7 @@ _CURE = "Remove it and lay out the data again."
 _SHAPE = ("evdist", "version", "n", "d", "dtype", "partitions", "columns")
 _SEALED = (*_SHAPE, "fingerprint")
 #: Bytes of rows that are sent at once.
-_BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,13 @@ class Writing:
     def blocks(self, step: int) -> list[tuple[int, int]]:
         """(lo, hi) of blocks of objects to be read at once, at multiples of `step`."""
         row = self.X.width * np.dtype(self.X.dtype).itemsize
-        rows = max(_BLOCK_BYTES // row // step, 1) * step
+        rows = max(BLOCK_BYTES // row // step, 1) * step
         n = self.shuffle.n
         return [(lo, min(lo + rows, n)) for lo in range(0, n, rows)]
+
+    @property
+    def partition_bytes(self) -> int:
+        return self.shuffle.rows * self.X.width * np.dtype(self.X.dtype).itemsize
 
     def missing(self) -> list[int]:
         """Partitions that are not written yet."""

@@ -53,6 +53,8 @@ class PinnedTasks:
 
     _client: Client
     _job: str
+    #: A `SharedProblem` or an `OwnedProblem`.
+    problem: Any
     #: What each worker owns.
     _owners: dict[str, list[int]]
     #: The states on the workers live as long as these do, and these no longer than the client.
@@ -85,6 +87,22 @@ class PinnedTasks:
             return finished(self._client, work, self._owners, lost)
         except (OutOfStepError, dask.KilledWorker, dask.CancelledError, futures.CancelledError):
             return None
+
+    def _numbers(self, problem: Any) -> dict[str, int] | None:
+        """The number of each worker in its device group; None when one was lost meanwhile."""
+        if self.problem.device_group is None:
+            return dict.fromkeys(self._owners, 0)
+        found = self._results(
+            [self._submit(tasks.device_group, problem, worker=w) for w in self._owners]
+        )
+        if found is None:
+            return None
+        seen: Counter[Hashable] = Counter()
+        numbers = {}
+        for worker, group in zip(self._owners, found, strict=True):
+            numbers[worker] = seen[group]
+            seen[group] += 1
+        return numbers
 
     def _share(self, token: str) -> bool:
         """Have the workers keep states of this name; False when one was lost."""
@@ -120,7 +138,7 @@ class ClusterExecutor(PinnedTasks):
     def __init__(
         self, client: Client, problem: SharedProblem, mass: NDArray[Any], restore_every: int = 5
     ):
-        self.problem: Any = problem
+        self.problem = problem
         self._client = client
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
         self._restore_every = whole_cycles(restore_every)
@@ -160,22 +178,6 @@ class ClusterExecutor(PinnedTasks):
             for w, own in self._owners.items()
         ]  # fmt: skip
         return None if self._results(jobs) is None else True
-
-    def _numbers(self, problem: Any) -> dict[str, int] | None:
-        """The number of each worker in its device group; None when one was lost meanwhile."""
-        if self.problem.device_group is None:
-            return dict.fromkeys(self._owners, 0)
-        found = self._results(
-            [self._submit(tasks.device_group, problem, worker=w) for w in self._owners]
-        )
-        if found is None:
-            return None
-        seen: Counter[Hashable] = Counter()
-        numbers = {}
-        for worker, group in zip(self._owners, found, strict=True):
-            numbers[worker] = seen[group]
-            seen[group] += 1
-        return numbers
 
     def _recovering(self, attempt: Callable[[], T | None]) -> T:
         """Call `attempt` until it succeeds, going back to the restore point in between."""

@@ -6,17 +6,13 @@ As in `worker_state.py` the state is changed in place: tasks are pinned to their
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import psutil
-
 from evdist.engine.steps import tell_step
+from evdist.engine.turns import room_here
 from evdist.engine.worker_state import STATES, OutOfStepError, forget, hold
-
-#: Of a worker's memory limit, the part that is planned with. Dask pauses a worker at 0.8.
-SHARE = 0.7
 
 
 class OwnerState(Protocol):
@@ -63,8 +59,20 @@ class OwnedProblem(Protocol):
         """Partitions whose masses one needs; if a is one of b's, so is b one of a's."""
         ...
 
+    @property
+    def device_group(self) -> Callable[[], Hashable] | None:
+        """As `evdist.engine.worker_state.SharedProblem.device_group`."""
+        ...
+
     def owner(
-        self, parts: Sequence[int], point: Any, *, n_threads: int, room: int, folder: str | None
+        self,
+        parts: Sequence[int],
+        point: Any,
+        *,
+        n_threads: int,
+        room: int,
+        folder: str | None,
+        number: int,
     ) -> OwnerState: ...
 
 
@@ -85,17 +93,18 @@ class _Kept:
     received: int = 0
 
 
-def install(token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequence[int]) -> int:
-    """Read the own partitions and their partners' masses from the store."""
+def install(
+    token: str, job: str, problem: OwnedProblem, point: Any, parts: Sequence[int], number: int
+) -> int:
+    """Read the own partitions and their partners' masses from the store.
+
+    `number` is that of this worker in its device group.
+    """
     forget(job, but=token)
     worker = sys.modules["distributed"].get_worker()
-    limit = getattr(worker.memory_manager, "memory_limit", None)
-    free = psutil.virtual_memory().available
-    if limit:
-        free = min(free, int(SHARE * limit) - psutil.Process().memory_info().rss)
     owner = problem.owner(
-        parts, point, n_threads=worker.state.nthreads, room=max(free, 0),
-        folder=worker.local_directory,
+        parts, point, n_threads=worker.state.nthreads, room=room_here(),
+        folder=worker.local_directory, number=number,
     )  # fmt: skip
     hold(token, _Kept(owner, len(parts)))
     return len(parts)

@@ -45,7 +45,7 @@ class OwnersExecutor(PinnedTasks):
     """
 
     def __init__(self, client: Client, problem: OwnedProblem, point: Any):
-        self.problem: Any = problem
+        self.problem = problem
         self._client = client
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
         self._point = point
@@ -62,9 +62,9 @@ class OwnersExecutor(PinnedTasks):
 
     def _try_install(self) -> bool | None:
         workers = self._workers()
-        self._owners = dict(
-            zip(workers, shared_out(self.problem.parts, list(workers.values())), strict=True)
-        )
+        equal = self.problem.device_group is not None
+        shares = shared_out(self.problem.parts, [1 if equal else t for t in workers.values()])
+        self._owners = dict(zip(workers, shares, strict=True))
         self._needs = {
             w: {q for b in own for q in self.problem.neighbours(b)} - set(own)
             for w, own in self._owners.items()
@@ -73,13 +73,14 @@ class OwnersExecutor(PinnedTasks):
         self._number = 0
         #: What the next task of each worker waits for.
         self._after: dict[str, list[Future[Any]]] = {w: [] for w in workers}
-        if not self._share(self._token):
+        numbers = self._numbers(self.problem)
+        if numbers is None or not self._share(self._token):
             return None
         # The problem is small. Not scattered: where a worker dies just then, Dask tries to reach it
         # for ever.
         jobs = [
             self._submit(tasks.install, self._token, self._job, self.problem, self._point, own,
-                         worker=w)
+                         numbers[w], worker=w)
             for w, own in self._owners.items()
         ]  # fmt: skip
         return None if self._results(jobs) is None else True

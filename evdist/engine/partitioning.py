@@ -6,6 +6,7 @@ A killed run goes on where it stopped: what was sent or written is not sent or w
 from __future__ import annotations
 
 import sys
+import uuid
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from evdist.data.layout import (
+    BLOCK_BYTES,
     PartitionedData,
     Writing,
     block_name,
@@ -22,9 +24,12 @@ from evdist.data.layout import (
 )
 from evdist.data.readers import row_reader
 from evdist.data.tables import is_frame
-from evdist.engine.workers import library
+from evdist.engine.turns import all_done, in_turn
 from evdist.partition.rows import is_dask
 from evdist.stores.paths import Url
+
+#: Copies of a block's rows that a task makes, at most: read, sorted, joined, with their places.
+_COPIES = 5
 
 #: `tell(stage, done, all)`: how far a stage is.
 Tell = Callable[[str, int, int], None]
@@ -76,10 +81,16 @@ def lay_out(
             return PartitionedData.open(url)
         blocks = writing.blocks(reader.step)
         left = writing.unsent(blocks)
-        run_tasks(client, send_block, writing, reader, items=left, tell=_stage(tell, "shuffle"))
+        run_tasks(
+            client, send_block, writing, reader, items=left, size=_COPIES * BLOCK_BYTES,
+            tell=_stage(tell, "shuffle"),
+        )  # fmt: skip
     names = [block_name(*block) for block in blocks]
     missing = [(b,) for b in writing.missing()]
-    run_tasks(client, collect, writing, names, items=missing, tell=_stage(tell, "lay out"))
+    run_tasks(
+        client, collect, writing, names, items=missing, size=_COPIES * writing.partition_bytes,
+        tell=_stage(tell, "lay out"),
+    )  # fmt: skip
     return writing.end(names)
 
 
@@ -88,9 +99,14 @@ def run_tasks(
     task: Any,
     *shared: Any,
     items: Sequence[tuple[Any, ...]],
+    size: int = 0,
     tell: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """`task(*shared, *item)` for every item: here one after another, or on workers."""
+    """`task(*shared, *item)` for every item: here one after another, or on workers.
+
+    Of tasks of `size` bytes, a worker with several threads runs no more at once than it has room
+    for.
+    """
     found: list[Any] = []
     if client is None:
         for item in items:
@@ -101,12 +117,10 @@ def run_tasks(
     # What all tasks share is the result of a task itself, which Dask makes again where it is lost.
     # Not scattered: where a worker dies just then, Dask tries to reach it for ever.
     sent = [client.submit(_same, value, pure=False) for value in shared]
-    jobs = [client.submit(task, *sent, *item, pure=False, retries=3) for item in items]
-    if tell is not None:
-        with client.as_current():
-            for count, _ in enumerate(library().as_completed(jobs), 1):
-                tell(count, len(items))
-    return client.gather(jobs)
+    jobs = [client.submit(in_turn, size, task, *sent, *item, pure=False, retries=3,
+                          key=f"{task.__name__}-{uuid.uuid4().hex}")
+            for item in items]  # fmt: skip
+    return all_done(client, jobs, tell)
 
 
 def _same(value: Any) -> Any:
@@ -144,7 +158,4 @@ def _send_dask(
             tell("shuffle", done, len(jobs))
         return
     futures = client.compute(jobs, retries=3)
-    with client.as_current():
-        for done, _ in enumerate(library().as_completed(futures), 1):
-            tell("shuffle", done, len(jobs))
-    client.gather(futures)
+    all_done(client, futures, _stage(tell, "shuffle"))

@@ -32,7 +32,7 @@ from evdist.evclus.partitions.estimator import (
     in_partitions,
     partition_site,
 )
-from evdist.evclus.sites import device_rows, has_device, rows_here, site_of, takes_groups
+from evdist.evclus.sites import device_rows, has_device, plain_rows, site_of, takes_groups
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
@@ -364,7 +364,7 @@ class EVCLUS(RowMasses, CredalClusterer):
                 "dissimilarities to the fitted ones."
             )
         X = X if self._map is None else self._map.transform(X)
-        rows, k = rows_here(self), self.n_dissimilarities
+        rows, k = plain_rows(self), self.n_dissimilarities
         k = USUAL if k == "auto" else k
         found = rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
         return decode(found, self.n_clusters_) if self._landmarks.sparse else found

@@ -214,9 +214,12 @@ def device_rows(
     return rows.prepared(data, settings.k, f, linked, client, lists=settings.groups)
 
 
-def rows_here(model: Any) -> Rows:
-    """The rows of an EVCLUS `model` in this process, for new objects: of its device, or threads."""
-    device = find_device(model.device)
+def plain_rows(model: Any, client: Any = None) -> Rows:
+    """The rows of an EVCLUS `model`: of its device, here or of the workers, or threads.
+
+    For new objects and for partitions, which choose by themselves where pairs lie.
+    """
+    device = find_device(model.device, client)
     if device is None:
         return NumbaRows(thread_count(model.n_jobs))
     return import_module(_DEVICE_ROWS).DeviceRows(str(device), model.memory_limit)

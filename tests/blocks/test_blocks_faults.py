@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from blocks.blocks_cases import make_problem
 from distributed import Client, LocalCluster
-from fault_cluster import FaultCluster, fault_cluster
+from fault_cluster import FaultCluster, fault_cluster, pause
 from service.servers import wait_for
 from sklearn.datasets import make_blobs
 
@@ -108,13 +108,6 @@ def test_a_scheduler_that_is_replaced_under_another_address(cluster, tmp_path, X
 def impatient(monkeypatch) -> None:
     monkeypatch.setenv("EVDIST_STALL_SECONDS", "4")
     monkeypatch.setattr(deadline, "_SILENT", 3.0)
-
-
-def pause(dask_worker) -> None:
-    from distributed.core import Status
-
-    dask_worker.periodic_callbacks["memory_monitor"].stop()  # which would let it go on
-    dask_worker.status = Status.paused
 
 
 def test_a_silent_worker_is_named_and_the_job_goes_on_without_it(

@@ -26,7 +26,7 @@ ROWS = np.random.default_rng(0).normal(size=(N, 5)).astype(np.float32)
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch) -> None:
     """Several blocks, each of which sends rows to every partition."""
-    monkeypatch.setattr(layout_module, "_BLOCK_BYTES", 300 * 20)
+    monkeypatch.setattr(layout_module, "BLOCK_BYTES", 300 * 20)
 
 
 def sources(folder) -> dict:

@@ -16,6 +16,9 @@ from evdist.stores.exchange import Exchange
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import exists, join, remove
 
+#: Copies of a partition's masses that a task makes, at most.
+_COPIES = 5
+
 
 def write_answer(
     problem: PartitionedProblem, final: PartitionArray, url: str, folder: str, client: Any
@@ -32,10 +35,11 @@ def write_answer(
     back = Exchange(folder, bounds, final.width, final.dtype)
     back.begin()
     names = [str(b) for b in range(problem.parts)]
-    run_tasks(client, _send, back, final, items=[(b,) for b in range(problem.parts)])
+    size = _COPIES * problem.data.shuffle.rows * final.width * 4
+    run_tasks(client, _send, back, final, items=[(b,) for b in range(problem.parts)], size=size)
     run_tasks(
         client, _collect, back, join(url, "mass"), names,
-        items=[(q,) for q in range(len(bounds) - 1)],
+        items=[(q,) for q in range(len(bounds) - 1)], size=size,
     )  # fmt: skip
     back.close()
     io.finish(url)

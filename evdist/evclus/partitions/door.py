@@ -37,6 +37,8 @@ class Asked:
     k: int
     focal_sets: int
     memory_limit: int | None
+    #: `Rows` of a device; None for threads.
+    device: Any = None
     #: What partitions cannot do yet, in words, where it was asked for; "" for nothing.
     other: str = ""
 
@@ -81,19 +83,30 @@ def needs_partitions(X: Any, asked: Asked, client: Any) -> bool:
         return False  # one partition would hold them all: nothing is gained
     if lazy and client is not None:
         return True
-    return _usual(n, d, asked, 1 if client is None else smallest_worker(client)[0]) > _there(
-        asked, client
-    )
+    workers = 1 if client is None else smallest_worker(client)[0]
+    if _usual(n, d, asked, workers) > _there(asked, client):
+        return True
+    if asked.device is None:
+        return False
+    try:
+        asked.device.check_room((n, d), min(asked.k, n - 1), asked.focal_sets, client=client)
+    except MemoryError:
+        return True
+    return False
 
 
 def _usual(n: int, d: int, asked: Asked, workers: int) -> int:
-    """Bytes of a fit that has all masses and all data in one process."""
+    """Bytes of a fit that has all masses and all data in one process; a device makes the pairs."""
     data = n * (8 * d + 2 * 4 * padded_width(d))
-    return projected(n, min(asked.k, max(n - 1, 1)), asked.focal_sets, data, workers).total
+    need = projected(n, min(asked.k, max(n - 1, 1)), asked.focal_sets, data, workers)
+    return need.total - (0 if asked.device is None else need.pairs)
 
 
 def _there(asked: Asked, client: Any) -> int:
-    limit = 2**62 if asked.memory_limit is None else asked.memory_limit
+    # The limit is one on the memory of a device where there is one.
+    limit = 2**62
+    if asked.memory_limit is not None and asked.device is None:
+        limit = asked.memory_limit
     if client is not None:
         limit = min(limit, smallest_worker(client)[1])
     return min(limit, available())

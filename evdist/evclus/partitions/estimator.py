@@ -8,8 +8,8 @@ from typing import Any
 
 from evdist.belief import FocalSets
 from evdist.engine.admission import admitted
-from evdist.engine.owner_tasks import SHARE
 from evdist.engine.partitioning import table_shape
+from evdist.engine.turns import SHARE
 from evdist.engine.workers import smallest_worker
 from evdist.estimators.checks import integer
 from evdist.evclus.checks import USUAL, checked_settings
@@ -17,7 +17,7 @@ from evdist.evclus.groups import OWN_PARTNERS, near_share
 from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
 from evdist.evclus.partitions.fit import fit_partitions
 from evdist.evclus.partitions.sites import PartitionSite
-from evdist.evclus.rows.numba import NumbaRows
+from evdist.evclus.sites import plain_rows
 from evdist.kernels.threads import thread_count
 from evdist.partition.rows import is_dask
 
@@ -32,7 +32,6 @@ def in_partitions(
         "sample_weight": weighted,
         "given masses as init": not isinstance(model.init, str),
         'focal_sets="select"': isinstance(family, str) and family == "select",
-        "a GPU": model.device != "cpu",
         'n_clusters="auto"': isinstance(model.n_clusters, str),
         "scale": model.scale is not None,
     }
@@ -42,9 +41,17 @@ def in_partitions(
     if not isinstance(k, int) or not isinstance(c, int):
         k = c = 1  # which is refused in its place
     asked = Asked(
-        model.partitions, model.metric, k, _focal_set_count(family, c), model.memory_limit, named
-    )
+        model.partitions, model.metric, k, _focal_set_count(family, c), model.memory_limit,
+        _device(model, client), named,
+    )  # fmt: skip
     return needs_partitions(X, asked, client)
+
+
+def _device(model: Any, client: Any) -> Any:
+    if model.device == "cpu":
+        return None
+    rows = plain_rows(model, client)  # "auto" may find none
+    return None if rows.device_group is None else rows
 
 
 def _focal_set_count(family: Any, c: int) -> int:
@@ -59,7 +66,7 @@ def partition_site(model: Any, client: Any) -> PartitionSite:
     count = None if isinstance(model.partitions, str) else int(model.partitions)
     threads = thread_count(model.n_jobs)
     return PartitionSite(
-        NumbaRows(threads), work_folder(model, model.checkpoint, client), threads,
+        plain_rows(model, client), work_folder(model, model.checkpoint, client), threads,
         model.checkpoint_every, model.memory_limit, count, client,
     )  # fmt: skip
 

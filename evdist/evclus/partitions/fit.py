@@ -120,7 +120,7 @@ def _descend(
         point = points.begin()
         run_tasks(
             site.client, place_partition, problem, start, settings, point,
-            items=[(b,) for b in range(problem.parts)],
+            items=[(b,) for b in range(problem.parts)], size=problem.sizes.placing(),
             tell=lambda done, whole: report and report(Progress("place", done, 0)),
         )  # fmt: skip
         points.commit(point, {"history": [], "error": 1.0})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,6 +56,8 @@ class Owner:
         half-sweep and masses lie in files.
     folder : str or None
         For these files.
+    number : int
+        Of this process among those that see the same GPUs.
     point : PartitionArray
         Masses to begin with.
     """
@@ -69,23 +71,30 @@ class Owner:
         n_threads: int = 1,
         room: int = 1 << 62,
         folder: str | None = None,
+        number: int = 0,
     ):
         self.problem = problem
         self.parts = sorted(parts)
-        self._rows = problem.rows.on_worker(n_threads, 0)
+        self._rows = problem.rows.on_worker(n_threads, number)
         self._n_threads = n_threads
         free = room - problem.sizes.view()
         largest = problem.data.shuffle.rows
-        self._run = min(largest, max(_FEWEST_ROWS, problem.sizes.rows_within(free // 2)))
-        self._shelf = Shelf(max(free - problem.sizes.pairs(self._run), 0), folder)
+        # Pairs that a device makes take nothing of the host, and are not kept.
+        self._on_device = self._rows.device_group is not None
+        fitting = largest if self._on_device else problem.sizes.rows_within(free // 2)
+        self._run = min(largest, max(_FEWEST_ROWS, fitting))
+        taken = 0 if self._on_device else problem.sizes.pairs(self._run)
+        self._shelf = Shelf(max(free - taken, 0), folder)
         self._kept: dict[int, dict[tuple[int, int], Any]] = {}
         self._tables: dict[int, NDArray[np.float32]] = {}
         #: Held while what others moved is taken over: several tasks may do so at once.
         self._lock = threading.Lock()
         for b in self.parts + [q for q in self.others if q not in self.parts]:
             self._shelf.put(("mass", b), point.read(b))
-        self._keep_pairs = self._run == largest and self._shelf.reserve(
-            len(self.parts) * problem.sizes.pairs(largest)
+        self._keep_pairs = (
+            not self._on_device
+            and self._run == largest
+            and self._shelf.reserve(len(self.parts) * problem.sizes.pairs(largest))
         )
 
     @cached_property
@@ -123,6 +132,8 @@ class Owner:
 
     def _update(self, b: int, skip_below: float) -> tuple[float, int]:
         size = self.problem.data.shuffle.size(b)
+        if self._on_device:
+            skip_below = 0.0  # a warp waits for its slowest row: none is left out
         gains = self._shelf.get(("gain", b)) if skip_below > 0 else None
         gains = np.zeros(size) if gains is None else gains
         active = -gains >= skip_below
@@ -134,15 +145,13 @@ class Owner:
             mass = mass.copy()
 
             def update(state: Any, lo: int, hi: int) -> None:
-                # A backend that cannot tell what a row last brought visits all of them.
-                rests = hasattr(state, "resume")
-                if rests:
+                if not self._on_device:
                     state.resume(gains[lo:hi])
-                state.update([0], skip_below if rests else 0.0)
+                state.update([0], skip_below)
                 rows.append(state.moved(0)[0])
                 changes.extend(state.changes().values())
                 mass[lo:hi] = state.masses(lo, hi)
-                if rests:
+                if not self._on_device:
                     after[lo:hi] = state.gains()
 
             self._each_state(b, None if active.all() else active, update)
@@ -249,6 +258,10 @@ class OwnedPartitions:
     def part_bytes(self) -> int:
         return self.problem.data.shuffle.rows * 4 * (1 + self.problem.width)
 
+    @property
+    def device_group(self) -> Callable[[], Hashable] | None:
+        return self.problem.rows.device_group
+
     def neighbours(self, partition: int) -> tuple[int, ...]:
         return self.problem.neighbours(partition)
 
@@ -260,8 +273,11 @@ class OwnedPartitions:
         n_threads: int,
         room: int,
         folder: str | None,
+        number: int,
     ) -> Owner:
-        return Owner(self.problem, parts, point, n_threads=n_threads, room=room, folder=folder)
+        return Owner(
+            self.problem, parts, point, n_threads=n_threads, room=room, folder=folder, number=number
+        )
 
 
 class _Once:

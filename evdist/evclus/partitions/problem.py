@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,9 @@ from evdist.evclus.sampling import row_block
 from evdist.kernels.distances import Metric
 from evdist.kernels.graph import PairGraph
 from evdist.stores.partitioned import PartitionArray
+
+#: Loaded where a GPU is asked for: torch takes seconds.
+_ON_DEVICE = "evdist.evclus.partitions.device"
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,10 @@ class ViewPairs:
                 self.kept[lo, hi] = found
         return found
 
+    def kept_on(self, device: Any, pieces: list[tuple[int, int]]) -> Any:
+        """What a state of a device needs to update some pieces."""
+        return import_module(_ON_DEVICE).view_on(device, self.view, self.source(), self.d0, pieces)
+
     def _made(self, lo: int, hi: int) -> Block:
         rows = np.arange(lo, hi, dtype=np.uint32)
         partner, degree = self.view.pairs(lo, hi)
@@ -133,12 +142,14 @@ class ViewPairs:
     ) -> NDArray[np.float32]:
         source = self.source()
         D = np.empty(partner.shape, np.float32)
+        # All threads together take the room of one block.
+        size = -(-BLOCK // self.n_threads)
 
         def fill(at: int) -> None:
-            part = slice(at, at + BLOCK)
+            part = slice(at, at + size)
             D[part] = source.distances(rows[part], partner[part])
 
-        starts = range(0, len(rows), BLOCK)
+        starts = range(0, len(rows), size)
         if self.n_threads == 1:
             for at in starts:
                 fill(at)

@@ -30,7 +30,7 @@ _SHARE = 0.8
 class PartitionSite:
     """Threads, memory and folder of a fit; `client` is a distributed.Client or None.
 
-    `memory_limit` is what this process may take in all; None for what is free.
+    `memory_limit` is what this process may take in all, or on its device; None for what is free.
     """
 
     rows: Rows
@@ -42,9 +42,13 @@ class PartitionSite:
     client: Any = None
 
     @property
+    def _on_device(self) -> bool:
+        return self.rows.device_group is not None
+
+    @property
     def room(self) -> int:
         """Bytes that the partitions of this process may take."""
-        if self.memory_limit is None:
+        if self.memory_limit is None or self._on_device:
             return int(_SHARE * available())
         taken = psutil.Process().memory_info().rss
         return max(int(_SHARE * self.memory_limit) - taken, 0)
@@ -63,23 +67,28 @@ class PartitionSite:
         """How the fit will work, for a user, before it begins."""
         parts, rows = problem.parts, problem.data.shuffle.rows
         said = f"{parts} partitions of {rows:,} rows"
+        said += " on the GPU" if self._on_device else ""
         if self.client is not None:
             return f"{said} on {len(self.client.nthreads())} workers"
-        need, room = problem.sizes.whole(), self.room
+        room = self.room
+        need = problem.sizes.whole(pairs=not self._on_device)
         where = "in memory" if need <= room else "from disk"
         return f"{said} {where}: {gigabytes(need)}, with {gigabytes(room)} to work in"
 
     def check(self, X: Any, k: int, width: int) -> None:
         """Refuse what does not fit, before any row of X is read."""
+        if self.client is not None and not self._on_device:
+            return  # a worker sees for itself
+        n, d = table_shape(X)
+        sizes = Sizes(Shuffle.of(n, self.partitions), d, k, width)
+        if self._on_device:
+            # The pairs of one partition, and those of no other, are there at a time.
+            rows: Any = self.rows
+            rows.check_room((sizes.view_rows, d), k, width, sizes.rows, client=self.client)
         if self.client is not None:
             return
-        n, d = table_shape(X)
         check_memory(
-            {
-                "one partition and its partners": least_room(
-                    Sizes(Shuffle.of(n, self.partitions), d, k, width)
-                )
-            },
+            {"one partition and its partners": least_room(sizes)},
             "Raise memory_limit, lower n_dissimilarities, or use fewer focal sets.",
             free=self.room,
             where=f"of {gigabytes(self.memory_limit)}" if self.memory_limit else "here",

@@ -8,7 +8,7 @@ from evdist.evclus.partitions.graph import odd_offsets
 from evdist.kernels.shuffle import Shuffle
 from evdist.kernels.vector import padded_width
 
-#: Rows whose dissimilarities one thread computes at a time.
+#: Rows whose dissimilarities all threads together compute at a time.
 BLOCK = 8192
 
 
@@ -36,16 +36,26 @@ class Sizes:
 
         Masses are there twice for a moment, before the attributes are.
         """
-        P = self.shuffle.count
-        partners = {o % P for offset in odd_offsets(P) for o in (offset, -offset)}
         masses, table = 4 * self.width, 4 * padded_width(self.width)
         row = masses + table + max(masses, 4 * padded_width(self.d))
-        return self.rows * (1 + len(partners)) * row
+        return self.view_rows * row
 
-    def whole(self) -> int:
-        """All partitions with their pairs and masses, and a view at work."""
+    @property
+    def view_rows(self) -> int:
+        """Rows of a partition and its partners."""
+        P = self.shuffle.count
+        partners = {o % P for offset in odd_offsets(P) for o in (offset, -offset)}
+        return self.rows * (1 + len(partners))
+
+    def placing(self) -> int:
+        """A partition while its objects are placed: as stored, ready for the metric, and masses."""
+        return self.rows * (8 * self.d + 2 * 4 * padded_width(self.d) + 2 * 4 * self.width)
+
+    def whole(self, pairs: bool = True) -> int:
+        """All partitions with their masses, a view at work, and `pairs` where they are kept."""
         masses = self.shuffle.n * (4 * self.width + 8)
-        return masses + self.shuffle.count * self.pairs(self.rows) + self.view()
+        kept = self.shuffle.count * self.pairs(self.rows) if pairs else 0
+        return masses + kept + self.view()
 
     def pairs(self, rows: int) -> int:
         """The pairs of so many rows, and what is needed to make them."""

@@ -97,13 +97,28 @@ class DeviceRows:
         `lists` tells whether rows are lists of clusters, of f numbers. On a cluster it is the
         choice of the worker with the least memory free.
         """
-        if client is None:
-            rooms = [_room(self)]
-        else:
-            rooms = list(client.run(_room, self).values())
+        rooms = self._rooms(client)
         rows = -(-source.n // len(rooms))
         need = replace(need_of(source, k, f, rows, linked), lists=lists)
         return replace(self, choice=choose(need, Room.least(rooms)))
+
+    def check_room(
+        self, shape: tuple[int, int], k: int, f: int, rows: int | None = None, client: Any = None
+    ) -> None:
+        """Refuse objects (n, d) whose data and masses do not fit on the device, with the cure.
+
+        `rows`: of how many of them a process keeps pairs; by default its share.
+        """
+        rooms = self._rooms(client)
+        n, d = shape
+        rows = -(-n // len(rooms)) if rows is None else rows
+        choose(Need(n, k, f, d, rows), Room.least(rooms))
+
+    def _rooms(self, client: Any) -> list[Room]:
+        """What there is on the device, or on those of the workers."""
+        if client is None:
+            return [room_on(self)]
+        return list(client.run(room_on, self).values())
 
     @property
     def news(self) -> str | None:
@@ -132,7 +147,7 @@ class DeviceRows:
         need = replace(need, lists=problem.sparse)
         graph = Graph.of(pairs.graph, self.device)
         places = by_colour(plan, graph.bounds, own)
-        kept = keep_pieces(pairs, graph, places, self.device, choose(need, _room(self)))
+        kept = keep_pieces(pairs, graph, places, self.device, choose(need, room_on(self)))
         return kind(problem, mass, own, graph, kept)
 
     def states(
@@ -249,7 +264,8 @@ def need_of(source: Source, k: int, f: int, rows: int, linked: bool) -> Need:
     return Need(source.n, k, f, d, rows, linked=linked)
 
 
-def _room(rows: DeviceRows) -> Room:
+def room_on(rows: DeviceRows) -> Room:
+    """What a fit may take on the device of this process."""
     return Room.on(rows.device, rows.memory_limit)
 
 
