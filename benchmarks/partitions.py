@@ -197,7 +197,7 @@ def large(args: argparse.Namespace) -> None:
     options = {
         "checkpoint": folder / f"fit-{args.workers}", "n_dissimilarities": int(args.pairs),
         "tol": args.tol, "max_iter": int(args.max_iter), "callbacks": [_told(time.time())],
-        "device": args.device,
+        "device": args.device, "partitions": args.partitions or "always",
     }  # fmt: skip
     me = {"this process": psutil.Process()}
     began = time.time()
@@ -290,6 +290,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--counts", type=int, nargs="+", default=[2, 4, 8, 16])
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
+    parser.add_argument("--partitions", type=int, help="how many, instead of the usual number")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--made", action="store_true")
     parser.add_argument("--tol", type=float, default=1e-4)

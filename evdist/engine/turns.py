@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psutil
 
-from evdist.engine.deadline import LOOK, WorkersLostError, library, present, stall_seconds
+from evdist.engine.deadline import WorkersLostError, library, present, stall_seconds
+from evdist.engine.memory import give_back
 
 #: Of a worker's memory limit, the part that is planned with. Dask pauses a worker at 0.8.
 SHARE = 0.7
@@ -24,6 +24,7 @@ SHARE = 0.7
 
 def room_here() -> int:
     """Bytes that tasks may take on this worker, as it is now."""
+    give_back()
     worker = sys.modules["distributed"].get_worker()
     limit = getattr(worker.memory_manager, "memory_limit", None)
     free = psutil.virtual_memory().available
@@ -62,7 +63,10 @@ _TURNS = Turns()
 def in_turn(size: int, task: Callable[..., Any], *args: Any) -> Any:
     """`task(*args)` on a worker, once there are `size` bytes for it."""
     with _TURNS.taking(size):
-        return task(*args)
+        try:
+            return task(*args)
+        finally:
+            give_back()  # Dask counts as taken what the C library has not returned
 
 
 def all_done(
@@ -72,18 +76,18 @@ def all_done(
 
     `tell(done, all)` hears how far they are.
     """
-    dask, left, moved = library(), set(jobs), time.monotonic()
+    dask, left = library(), set(jobs)
     with client.as_current():
         while left:
-            try:
-                done, left = dask.wait(left, timeout=LOOK, return_when="FIRST_COMPLETED")
-            except TimeoutError:
-                if time.monotonic() - moved > stall_seconds():
-                    _check_alive(client)
-                continue
-            moved = time.monotonic()
-            if tell is not None and done:
-                tell(len(jobs) - len(left), len(jobs))
+            before = len(left)
+            # Not `wait` for the next one, over and over: each call follows all that are left.
+            with suppress(TimeoutError):
+                for job in dask.as_completed(left.copy(), timeout=stall_seconds()):
+                    left.discard(job)
+                    if tell is not None:
+                        tell(len(jobs) - len(left), len(jobs))
+            if len(left) == before:
+                _check_alive(client)
     try:
         return client.gather(list(jobs))
     except dask.KilledWorker as error:

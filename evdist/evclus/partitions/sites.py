@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 
 from evdist.data.layout import PartitionedData
-from evdist.engine.memory import available, check_memory, gigabytes
+from evdist.engine.memory import available, check_memory, gigabytes, give_back
 from evdist.engine.owners import OwnersExecutor
 from evdist.engine.partitioning import lay_out, table_shape
 from evdist.engine.progress import Progress, Report
@@ -50,6 +50,7 @@ class PartitionSite:
         """Bytes that the partitions of this process may take."""
         if self.memory_limit is None or self._on_device:
             return int(_SHARE * available())
+        give_back()
         taken = psutil.Process().memory_info().rss
         return max(int(_SHARE * self.memory_limit) - taken, 0)
 
