@@ -25,7 +25,7 @@ def refusal(status: int) -> PrefectHTTPStatusError:
 @pytest.fixture
 def server(monkeypatch) -> Deployment:
     """A deployment whose server answers as the test says."""
-    monkeypatch.setattr(deployment, "_Connected", lambda *_: nullcontext("client"))
+    monkeypatch.setattr(deployment, "_connect", lambda *_: nullcontext())
     monkeypatch.setenv("EVDIST_PATIENCE", "5")
     return Deployment("http://127.0.0.1:4200/api")
 
@@ -59,9 +59,9 @@ def test_a_server_that_goes_away_is_waited_for(server, monkeypatch):
         if len(asked) < 3:
             why = httpx.ConnectError("refused")
             raise JobError("No Prefect server answers") from why
-        return nullcontext("client")
+        return nullcontext()
 
-    monkeypatch.setattr(deployment, "_Connected", connect)
+    monkeypatch.setattr(deployment, "_connect", connect)
     with pytest.raises(JobError, match="No Prefect server answers"):
         server._asked(lambda client: 1)  # it was never there
     server._answered = True

@@ -13,9 +13,11 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from prefect.states import Running
 from service.servers import ROOT, wait_for
 
 from evdist import EVCLUS, Client
+from evdist.service.client.deployment import Deployment
 from evdist.service.jobs import JobCancelled, JobFolder, JobResult, JobState
 from evdist.stores.paths import read_bytes
 
@@ -141,6 +143,39 @@ def test_two_jobs_at_once_do_not_mix(service):
         expected = in_process(objects(seed), **given)
         np.testing.assert_array_equal(np.asarray(job.result().mass), expected)
     assert {job.id for job in client.jobs()} >= {job.id for job in jobs.values()}
+
+
+def test_users_take_turns_in_the_queue_of_the_server(service, tmp_path):
+    server = Deployment(service.prefect.api_url)
+    # In a pool without a worker, what is queued stays queued.
+    service.prefect.prefect("work-pool", "create", "turns", "--type", "process")
+    flow = server._asked(lambda client: client.read_deployment_by_name("cluster/evdist")).flow_id
+    server._asked(lambda client: client.create_deployment(flow, "turns", work_pool_name="turns"))
+    data = Client(tmp_path).upload(objects(12, 50))
+
+    def submit(user: str, n: int) -> None:
+        client = Client(tmp_path, server.api_url, deployment="cluster/turns", user=user)
+        for k in range(n):
+            client.submit(data, n_clusters=2, random_state=1000 * ord(user[0]) + k)
+
+    def queue() -> list:
+        """Flow runs in the order in which a worker gets them."""
+        found = server._asked(lambda client: client.get_scheduled_flow_runs_for_work_pool("turns"))
+        return [entry.flow_run for entry in found]
+
+    def users() -> list[str]:
+        return [tag[12:] for run in queue() for tag in run.tags if tag.startswith("evdist-user:")]
+
+    submit("anna", 4)
+    submit("ben", 2)
+    waiting = users()
+    assert sorted(waiting[:2]) == sorted(waiting[2:4]) == ["anna", "ben"]
+    assert waiting[4:] == ["anna", "anna"]
+    for run in queue()[:4]:  # the first two rounds begin
+        server._asked(lambda client, run=run: client.set_flow_run_state(run.id, Running(), True))
+    submit("carla", 2)
+    waiting = users()
+    assert sorted(waiting[:2]) == sorted(waiting[2:]) == ["anna", "carla"]
 
 
 def test_cancelling_stops_the_work_on_dask_within_ten_seconds(service):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
+from getpass import getuser
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -57,6 +59,9 @@ class Client:
     deployment : str, default=None
         FLOW/DEPLOYMENT that runs the jobs; by default EVDIST_DEPLOYMENT, or "cluster/evdist". On
         Kubernetes it is "cluster/evdist-k8s".
+    user : str, default=None
+        Whose jobs they are; by default EVDIST_USER, or your account and the name of this machine.
+        On a Prefect server, users with jobs waiting take turns, however many jobs each has queued.
 
     Examples
     --------
@@ -72,16 +77,18 @@ class Client:
         api_url: str | None = None,
         *,
         deployment: str | None = None,
+        user: str | None = None,
     ):
         home = os.environ.get("EVDIST_STORAGE") or str(Path.home() / ".evdist")
         self.storage = address(storage if storage is not None else home)
         self.api_url = api_url or os.environ.get("EVDIST_API_URL") or None
         self.deployment = deployment or os.environ.get("EVDIST_DEPLOYMENT") or "cluster/evdist"
+        self.user = user or os.environ.get("EVDIST_USER") or _this_user()
         self._backend: Backend = Background()
         if self.api_url is not None:
             # Imports Prefect, which takes two seconds and which an embedded client does not need.
             remote = load("evdist.service.client.deployment:Deployment")
-            self._backend = remote(self.api_url, self.deployment)
+            self._backend = remote(self.api_url, self.deployment, user=self.user)
 
     # ------------------------------------------------------------------ submitting
     def submit(
@@ -298,6 +305,14 @@ class Client:
     def __repr__(self) -> str:
         how = f"Prefect at {self.api_url}" if self.api_url else "embedded"
         return f"<Client: {how}, storage {self.storage}>"
+
+
+def _this_user() -> str:
+    try:
+        name = getuser()
+    except (ImportError, KeyError, OSError):  # a container's account without a name
+        name = "unknown"
+    return f"{name}@{socket.gethostname()}"
 
 
 def _pairs(links: ArrayLike | None) -> list[list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -13,8 +14,9 @@ from prefect.client.schemas.filters import LogFilterFlowRunId as ByFlowRun
 from prefect.client.schemas.sorting import FlowRunSort, LogSort
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import Cancelling, Crashed
+from prefect.states import Cancelling, Crashed, Scheduled
 
+from evdist.service.client.turns import next_turn, tags
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobError, JobFolder, JobState
 from evdist.stores.lease import Pulse, pulse
@@ -56,14 +58,26 @@ class Deployment:
         FLOW/DEPLOYMENT.
     auth : str, optional
         "user:password" where the server wants one; PREFECT_API_AUTH_STRING otherwise.
+    user : str
+        Whose jobs they are: users with jobs waiting take turns.
     """
 
-    def __init__(self, api_url: str, name: str = "cluster/evdist", auth: str | None = None):
+    def __init__(
+        self,
+        api_url: str,
+        name: str = "cluster/evdist",
+        auth: str | None = None,
+        *,
+        user: str = "anyone",
+    ):
         self.api_url = api_url
         self.name = name
+        self.user = user
         self._auth = auth if auth is not None else os.environ.get("PREFECT_API_AUTH_STRING")
         #: Whether a server has ever been there: an address that never was is told at once.
         self._answered = False
+        #: Made once: its settings and certificates take longer than most questions.
+        self._client: SyncPrefectClient | None = None
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
@@ -95,8 +109,9 @@ class Deployment:
             deployment.id,
             name=f"{folder.id}-{len(runs) + 1}",
             parameters=_parameters(config),
+            state=Scheduled(scheduled_time=next_turn(client, deployment.work_pool_name, self.user)),
             idempotency_key=f"{folder.id}-{after}",
-            tags=[_tag(folder), *config.tags],
+            tags=[_tag(folder), *tags(self.user), *config.tags],
         )
 
     def state(self, folder: JobFolder) -> JobState:
@@ -161,9 +176,7 @@ class Deployment:
 
         def once() -> T:
             try:
-                with _Connected(self.api_url, self._auth) as client:
-                    self._answered = True
-                    return call(client)
+                return call(self._connected())
             except JobError as error:
                 why = error.__cause__
                 if self._answered and isinstance(why, Exception) and is_transient(why):
@@ -179,12 +192,21 @@ class Deployment:
                 raise
             raise JobError(f"No Prefect server answers at {self.api_url}: {error}") from error
 
+    def _connected(self) -> SyncPrefectClient:
+        if self._client is None:
+            client = _connect(self.api_url, self._auth)
+            weakref.finalize(self, client.__exit__, None, None, None)
+            self._client, self._answered = client, True
+        return self._client
+
     def _runs(self, client: SyncPrefectClient, folder: JobFolder) -> list[Any]:
         """Flow runs of a job, the latest first."""
-        return client.read_flow_runs(
+        found = client.read_flow_runs(
             flow_run_filter=FlowRunFilter(tags=FlowRunFilterTags(all_=[_tag(folder)])),
             sort=FlowRunSort.EXPECTED_START_TIME_DESC,
         )
+        # By the server's clock: the times for which they were scheduled are turns of users.
+        return sorted(found, key=lambda run: run.created, reverse=True)
 
 
 def _parameters(config: JobConfig) -> dict[str, Any]:
@@ -199,33 +221,19 @@ def _parameters(config: JobConfig) -> dict[str, Any]:
     return {"config": values, "links_in_manifest": True}
 
 
-class _Connected:
+def _connect(api_url: str, auth: str | None) -> SyncPrefectClient:
     """A client of one server, whatever the user's own settings say."""
-
-    def __init__(self, api_url: str, auth: str | None):
-        updates: dict[Any, Any] = {PREFECT_API_URL: api_url}
-        if auth:
-            updates[PREFECT_API_AUTH_STRING] = auth
-        self._settings = temporary_settings(updates)
-        self._api_url = api_url
-
-    def __enter__(self) -> SyncPrefectClient:
-        self._settings.__enter__()
-        try:
-            self._client = get_client(sync_client=True)
-            self._client.__enter__()
-            away = self._client.api_healthcheck()
-            if away is not None:
-                self._client.__exit__(None, None, None)
-                raise away
-        except Exception as error:
-            self._settings.__exit__(None, None, None)
-            raise JobError(f"No Prefect server answers at {self._api_url}: {error}") from error
-        return self._client
-
-    def __exit__(self, *error: Any) -> None:
-        self._client.__exit__(*error)
-        self._settings.__exit__(*error)
+    updates: dict[Any, Any] = {PREFECT_API_URL: api_url}
+    if auth:
+        updates[PREFECT_API_AUTH_STRING] = auth
+    with temporary_settings(updates):
+        client = get_client(sync_client=True)
+        client.__enter__()
+    away = client.api_healthcheck()
+    if away is not None:
+        client.__exit__(None, None, None)
+        raise JobError(f"No Prefect server answers at {api_url}: {away}") from away
+    return client
 
 
 def _is_lost(run: Any, folder: JobFolder) -> bool:
