@@ -11,9 +11,9 @@ unexport PYTHONHOME
 # evdist again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Processes of tests, one more than cores, since tests of servers often wait; tests/conftest.py says
-# which tests go together. JOBS=0 for one process.
-JOBS ?= 3
+# Processes of tests, as many as there are cores: more would break deadlines of tests that kill
+# workers. tests/conftest.py says which tests go together. JOBS=0 for one process.
+JOBS ?= 2
 XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
@@ -28,7 +28,6 @@ demo: $(VENV)/.installed ## cluster a real data set; writes demo/report.html and
 test: lint ## lint, types and the whole test suite
 	$(BIN)/python -m pytest $(XDIST)
 
-test-fast: JOBS = 2
 test-fast: $(VENV)/.installed-dev ## the tests that need no processes and little time: minutes
 	$(BIN)/python -m pytest $(XDIST) -m "not process and not slow and not gpu"
 

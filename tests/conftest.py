@@ -82,7 +82,6 @@ def shared() -> Path:
 #: could break: so there are few such groups, and beside them run tests that only compute.
 GROUPS = {
     "prefect": ("service/test_service_prefect.py",),
-    "servers": ("service/*", "deploy/test_deploy_processes.py"),
     "workers": (
         "blocks/test_blocks_cluster.py",
         "blocks/test_blocks_faults.py",
@@ -95,6 +94,7 @@ GROUPS = {
         "nnevclus/test_nnevclus_ranks.py",
         "partitions/test_partitions_workers.py",
     ),
+    "servers": ("service/*", "deploy/test_deploy_processes.py"),
 }
 
 

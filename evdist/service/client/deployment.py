@@ -6,14 +6,21 @@ import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags, LogFilter
 from prefect.client.schemas.filters import LogFilterFlowRunId as ByFlowRun
 from prefect.client.schemas.sorting import FlowRunSort, LogSort
+from prefect.context import get_settings_context
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
-from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    temporary_settings,
+)
 from prefect.states import Cancelling, Crashed, Scheduled
 
 from evdist.service.client.turns import next_turn, tags
@@ -176,7 +183,8 @@ class Deployment:
 
         def once() -> T:
             try:
-                return call(self._connected())
+                with self._settings.model_copy():
+                    return call(self._connected())
             except JobError as error:
                 why = error.__cause__
                 if self._answered and isinstance(why, Exception) and is_transient(why):
@@ -191,6 +199,16 @@ class Deployment:
             if not is_transient(error):
                 raise
             raise JobError(f"No Prefect server answers at {self.api_url}: {error}") from error
+
+    @cached_property
+    def _settings(self) -> Any:
+        """Settings in which a request is repeated once; making them takes 50 ms.
+
+        Prefect waits twice as long each time, a minute in all: meanwhile other clients would fill
+        the queue. `steady` asks again within seconds.
+        """
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}):
+            return get_settings_context()
 
     def _connected(self) -> SyncPrefectClient:
         if self._client is None:

@@ -21,8 +21,8 @@ from evdist.stores.paths import read_bytes, replace_bytes
 
 #: Seconds between looks at a job that is being waited for.
 _LOOK = 0.2
-#: The same of one that is queued, after a while.
-_LONGEST_LOOK = 3.0
+#: The same of one that is queued, and of one that runs without news, after a while.
+_LONGEST_LOOK, _LONGEST_AT_WORK = 3.0, 0.6
 _OVER = (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.STOPPED)
 
 
@@ -99,7 +99,7 @@ class Job:
         """
         late = math.inf if timeout is None else time.monotonic() + timeout
         show: Any = (ProgressBar() if bar else None) if isinstance(bar, bool) else bar
-        seen, pause = None, _LOOK
+        seen, pause, before = None, _LOOK, None
         try:
             while (state := self.status) not in _OVER or (
                 state is JobState.STOPPED and restarts > 0
@@ -113,8 +113,10 @@ class Job:
                     show(news)
                 if time.monotonic() > late:
                     raise TimeoutError(f"Job {self.id} is {state} after {timeout:g} s.")
-                # One of many that are queued must not keep the server from those that run.
-                pause = min(1.5 * pause, _LONGEST_LOOK) if state is JobState.QUEUED else _LOOK
+                # Jobs that wait, or whose processes start, must not keep a server from the others.
+                longest = _LONGEST_LOOK if state is JobState.QUEUED else _LONGEST_AT_WORK
+                pause = _LOOK if news != before else min(1.5 * pause, longest)
+                before = news
                 time.sleep(pause)
             last = self.progress
             if show is not None and last is not None and last != seen:
