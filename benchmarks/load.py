@@ -1,6 +1,6 @@
 """Many jobs at once: are all done, does any wait longer than its share, do the servers keep level?
 
-    python benchmarks/load.py [--jobs 50] [--clients 5] [--objects 10000] [--workers 2]
+    python benchmarks/load.py [--jobs 50] [--clients 5] [--objects 10000] [--workers 2] [--postgres]
 
 Starts a Prefect server and worker, a Dask scheduler and workers on loopback. Clients, each a
 process and a user, queue their jobs at once and wait for them. The memory of the servers is sampled
@@ -35,6 +35,7 @@ from bounds import Bounds
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from service.postgres import postgres  # noqa: E402
 from service.servers import dask_cluster, end, prefect_server  # noqa: E402
 
 from evdist.service.jobs import JobFolder, JobState  # noqa: E402
@@ -201,13 +202,15 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=5)
     parser.add_argument("--objects", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--postgres", action="store_true", help="instead of SQLite")
     parser.add_argument("--minutes", type=float, default=15.0, help="given up after")
     given = parser.parse_args()
     bounds = Bounds(width=52)
     with tempfile.TemporaryDirectory(prefix="load-") as name, ExitStack() as stack:
         folder = Path(name)
+        database = stack.enter_context(postgres()) if given.postgres else None
         dask = stack.enter_context(dask_cluster(folder, given.workers))
-        prefect = stack.enter_context(prefect_server(folder / "prefect"))
+        prefect = stack.enter_context(prefect_server(folder / "prefect", database))
         stack.enter_context(
             prefect.worker({"EVDIST_SCHEDULER": dask.address, "OMP_NUM_THREADS": "1"})
         )
