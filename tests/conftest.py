@@ -77,41 +77,15 @@ def shared() -> Path:
     return folder
 
 
-#: Groups of files that one process runs one after another; they go first, in this order, since
-#: they take longest. Tests that kill workers and servers have deadlines, which many of them at once
-#: could break: so there are few such groups, and beside them run tests that only compute.
-GROUPS = {
-    "prefect": ("service/test_service_prefect.py",),
-    "workers": (
-        "blocks/test_blocks_cluster.py",
-        "blocks/test_blocks_faults.py",
-        "bootclus/test_bootclus_cluster.py",
-        "client/*",
-        "cli/test_cli_process.py",
-        "ecm/test_ecm_cluster.py",
-        "gpu/test_gpu_workers.py",
-        "jobs/test_jobs_faults.py",
-        "nnevclus/test_nnevclus_ranks.py",
-        "partitions/test_partitions_workers.py",
-    ),
-    "servers": ("service/*", "deploy/test_deploy_processes.py"),
-}
-
-
 @cache
-def _group(file: str) -> tuple[int, str]:
-    """Place in the order, and name, of the group of a file; by its path in the checkout.
+def _group(file: str) -> str:
+    """The group of a file's tests, by its path in the checkout; one process runs a group.
 
-    After the groups above come the files with tests that start processes, then those that
-    `make test-fast` leaves out, then all others.
+    Files with tests that start processes are one group: they run one after another, on the one
+    cluster of `two_workers`, while another process works on the rest.
     """
-    name = file.removeprefix("tests/")
-    for place, (group, patterns) in enumerate(GROUPS.items()):
-        if any(fnmatch(name, pattern) for pattern in patterns):
-            return place, group
     text = (ROOT / file).read_text(encoding="utf-8")
-    slow = any(fnmatch(name, pattern) for pattern in SLOW)
-    return len(GROUPS) + (0 if "mark.process" in text else 1 if slow else 2), file
+    return "processes" if "mark.process" in text else file
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -121,22 +95,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Groups(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _group(super()._split_scope(nodeid))[1]
+            return _group(super()._split_scope(nodeid))
 
     return Groups(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow files; where there are processes to share groups out to, the longest go first."""
-    groups = [_group(item.nodeid.split("::")[0]) for item in items]
-    size = Counter(groups)
+    """Mark slow files; where there are processes to share groups out to, the largest go first."""
+    size = Counter(_group(item.nodeid.split("::")[0]) for item in items)
     for item in items:
         file = item.path.relative_to(ROOT / "tests").as_posix()
         if any(fnmatch(file, pattern) for pattern in SLOW):
             item.add_marker(pytest.mark.slow)
+
+    def order(item: pytest.Item) -> tuple[bool, int]:
+        group = _group(item.nodeid.split("::")[0])
+        return group != "processes", -size[group]
+
     if "PYTEST_XDIST_WORKER" in os.environ:
-        order = sorted(range(len(items)), key=lambda i: (groups[i][0], -size[groups[i]]))
-        items[:] = [items[i] for i in order]
+        items.sort(key=order)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import dask.array as da
+import dask.config
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
@@ -17,6 +20,13 @@ from evdist.evclus.partitions.points import RestorePoints
 from evdist.stores.encoding import StoreError
 
 N = 6007
+
+
+@pytest.fixture(autouse=True)
+def on_threads() -> Iterator[None]:
+    """What is lazy is computed here, whatever clients other tests of this process have."""
+    with dask.config.set(scheduler="threads"):
+        yield
 
 
 @pytest.fixture(scope="module")
