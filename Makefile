@@ -11,7 +11,7 @@ unexport PYTHONHOME
 # evdist again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Processes of tests, as many as there are cores: more would break deadlines of tests that kill
+# Processes of tests, as many as there are cores: more might break deadlines of tests that kill
 # workers. tests/conftest.py says which tests go together. JOBS=0 for one process.
 JOBS ?= 2
 XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder

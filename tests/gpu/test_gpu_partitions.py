@@ -16,6 +16,7 @@ from evdist.data.sources import AttributeSource
 from evdist.evclus.partitions import door as door_module
 from evdist.evclus.partitions import sizes as sizes_module
 from evdist.evclus.partitions.device import view_on
+from evdist.evclus.partitions.estimator import in_partitions
 from evdist.evclus.partitions.graph import View, draw_partition_graph
 from evdist.evclus.rows import device as device_module
 from evdist.evclus.rows.memory import Room
@@ -35,7 +36,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 def model(**options) -> EVCLUS:
     known = {"d0": "q0.5", "n_dissimilarities": 20, "random_state": 1, "partitions": 8}
-    return EVCLUS(3, **{**known, "device": "cuda", "tol": 1e-3, **options})
+    return EVCLUS(**{"n_clusters": 3, **known, "device": "cuda", "tol": 1e-3, **options})
 
 
 # ---------------------------------------------------------------------- one view
@@ -108,6 +109,13 @@ def test_objects_are_in_partitions_if_the_device_has_no_room_for_all(data, monke
     monkeypatch.setattr(sizes_module.Sizes, "view_rows", 500)  # of partitions of 100 rows
     assert "partitions of" in stages(200_000)
     assert "partitions of" not in stages(1_000_000)
+
+
+def test_many_clusters_are_lists_of_which_the_device_holds_more(data, monkeypatch):
+    monkeypatch.setattr(door_module, "PARTITION_ROWS", 100)
+    # Enough for lists of clusters, too little for a number for each of the 100.
+    monkeypatch.setattr(device_module, "room_on", lambda rows: Room(1_500_000, 10**12, 1))
+    assert not in_partitions(model(partitions="auto", n_clusters=100), data[0], None)
 
 
 def test_a_view_that_does_not_fit_is_refused_before_a_row_is_read(data):

@@ -39,6 +39,8 @@ class Asked:
     memory_limit: int | None
     #: `Rows` of a device; None for threads.
     device: Any = None
+    #: Whether rows would be lists of clusters without partitions.
+    lists: bool = False
     #: What partitions cannot do yet, in words, where it was asked for; "" for nothing.
     other: str = ""
 
@@ -89,7 +91,9 @@ def needs_partitions(X: Any, asked: Asked, client: Any) -> bool:
     if asked.device is None:
         return False
     try:
-        asked.device.check_room((n, d), min(asked.k, n - 1), asked.focal_sets, client=client)
+        asked.device.check_room(
+            (n, d), min(asked.k, n - 1), asked.focal_sets, client=client, lists=asked.lists
+        )
     except MemoryError:
         return True
     return False

@@ -13,11 +13,12 @@ from evdist.engine.turns import SHARE
 from evdist.engine.workers import smallest_worker
 from evdist.estimators.checks import integer
 from evdist.evclus.checks import USUAL, checked_settings
-from evdist.evclus.groups import OWN_PARTNERS, near_share
+from evdist.evclus.groups import OWN_PARTNERS, SPARSE_FROM, near_share
 from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
 from evdist.evclus.partitions.fit import fit_partitions
 from evdist.evclus.partitions.sites import PartitionSite
 from evdist.evclus.sites import plain_rows
+from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.threads import thread_count
 from evdist.partition.rows import is_dask
 
@@ -42,7 +43,7 @@ def in_partitions(
         k = c = 1  # which is refused in its place
     asked = Asked(
         model.partitions, model.metric, k, _focal_set_count(family, c), model.memory_limit,
-        _device(model, client), named,
+        _device(model, client), _has_lists(family, c), named,
     )  # fmt: skip
     return needs_partitions(X, asked, client)
 
@@ -54,7 +55,15 @@ def _device(model: Any, client: Any) -> Any:
     return None if rows.device_group is None else rows
 
 
+def _has_lists(family: Any, c: int) -> bool:
+    """Whether rows of a fit without partitions are lists of clusters."""
+    return isinstance(family, str) and family == "simple" and c >= SPARSE_FROM
+
+
 def _focal_set_count(family: Any, c: int) -> int:
+    """Focal sets of a fit without partitions; rows that are lists are of the size of WORDS."""
+    if _has_lists(family, c):
+        return min(c + 2, WORDS)
     if isinstance(family, FocalSets):
         return len(family)
     known = {"full": 2 ** min(c, 30), "pairs": c + 2 + c * (c - 1) // 2}

@@ -103,16 +103,23 @@ class DeviceRows:
         return replace(self, choice=choose(need, Room.least(rooms)))
 
     def check_room(
-        self, shape: tuple[int, int], k: int, f: int, rows: int | None = None, client: Any = None
+        self,
+        shape: tuple[int, int],
+        k: int,
+        f: int,
+        rows: int | None = None,
+        client: Any = None,
+        lists: bool = False,
     ) -> None:
         """Refuse objects (n, d) whose data and masses do not fit on the device, with the cure.
 
-        `rows`: of how many of them a process keeps pairs; by default its share.
+        `rows`: of how many of them a process keeps pairs; by default its share. `lists` is as in
+        `prepared`.
         """
         rooms = self._rooms(client)
         n, d = shape
         rows = -(-n // len(rooms)) if rows is None else rows
-        choose(Need(n, k, f, d, rows), Room.least(rooms))
+        choose(Need(n, k, f, d, rows, lists=lists), Room.least(rooms))
 
     def _rooms(self, client: Any) -> list[Room]:
         """What there is on the device, or on those of the workers."""
