@@ -41,7 +41,7 @@ from service.servers import dask_cluster, end, prefect_server  # noqa: E402
 from evdist.service.jobs import JobFolder, JobState  # noqa: E402
 
 CLIENT = """
-import json, sys
+import json, sys, time
 import numpy as np
 from evdist import Client
 storage, api, user, first, last, objects, given = sys.argv[1:]
@@ -50,8 +50,9 @@ jobs = []
 for seed in range(int(first), int(last)):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(int(objects), 3)) + 4.0 * rng.integers(0, 3, (int(objects), 1))
+    began = time.monotonic()
     jobs.append(client.submit(X, random_state=seed, **json.loads(given)))
-    print(jobs[-1].url, flush=True)
+    print(jobs[-1].url, time.monotonic() - began, flush=True)
 for job in jobs:
     job.wait(bar=False)
 """
@@ -101,8 +102,10 @@ def _named(*words: str) -> list[int]:
     ]  # fmt: skip
 
 
-def clients(folder: Path, api: str, given: argparse.Namespace) -> list[list[str]]:
-    """Addresses of the jobs of each client, when all clients have ended."""
+def clients(
+    folder: Path, api: str, given: argparse.Namespace
+) -> tuple[list[list[str]], list[list[float]]]:
+    """Addresses of the jobs of each client and the seconds of `submit`, when all have ended."""
     share, children = given.jobs // given.clients, []
     try:
         for number in range(given.clients):
@@ -130,7 +133,8 @@ def clients(folder: Path, api: str, given: argparse.Namespace) -> list[list[str]
     finally:
         for child in children:
             end(child)
-    return [(folder / f"client-{n}.out").read_text().split() for n in range(given.clients)]
+    told = [(folder / f"client-{n}.out").read_text().split() for n in range(given.clients)]
+    return [words[::2] for words in told], [list(map(float, words[1::2])) for words in told]
 
 
 def times(url: str) -> tuple[float, float, float]:
@@ -220,9 +224,11 @@ def main() -> int:
             "Dask workers": [worker.pid for worker in dask.workers],
         })  # fmt: skip
         memory.start()
-        found = clients(folder, prefect.api_url, given)
+        found, submits = clients(folder, prefect.api_url, given)
         memory.stop()
         half, last = judge(bounds, found, given)
+        for number, seconds in enumerate(submits):
+            print(f"  submit of client {number}, s: {[round(one, 1) for one in seconds]}")
         for server in memory.seen:
             then, now = memory.between(server, 0, half), memory.between(server, half, last)
             bounds.note(f"{server}, MB, up to half time", then)

@@ -7,6 +7,8 @@
         --workers 8 --device cuda --made
     python benchmarks/partitions.py dask --objects 1e7 --features 10
     python benchmarks/partitions.py accuracy
+    python benchmarks/partitions.py real               # labelled sets of 1,000 objects and more
+    python benchmarks/partitions.py speed              # two workers against two threads
 
 Memory is the largest resident set of a process, looked at several times a second from outside;
 bytes are those of the messages that a worker gets from other workers in a sweep. Rows of `large`
@@ -30,6 +32,9 @@ from typing import Any
 
 import numpy as np
 import psutil
+from answers_defaults import problems, score
+from bounds import Bounds
+from datasets import NAMES, load
 from distributed import Client, LocalCluster
 from sklearn.metrics import adjusted_rand_score
 
@@ -37,6 +42,8 @@ from evdist import EVCLUS
 from evdist.engine.owners import OwnersExecutor
 
 CENTRES = 4
+#: Objects of a labelled set, at least: with fewer a partition has no neighbours to speak of.
+_LEAST = 1000
 
 
 def rows(lo: int, hi: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -280,9 +287,69 @@ def accuracy(args: argparse.Namespace) -> None:
             print(f"| c = {c}, spread {spread} | {seed} | {' | '.join(cells)} |", flush=True)
 
 
+def real(args: argparse.Namespace) -> None:
+    """Labelled sets of the data folder, in one place and in partitions: defaults, means."""
+    scores = []
+    for name, X, references, c in _labelled():
+        found = []
+        for parts in ("never", 4, 8):
+            m = EVCLUS(c, random_state=0, partitions=parts).fit(X)
+            found.append(score(np.asarray(m.labels_), references))
+        scores.append(found)
+        print(f"{name:24s} n {len(X):6,}, c {c:3d}: " + ", ".join(f"{a:.3f}" for a in found),
+              flush=True)  # fmt: skip
+    one, *others = np.mean(scores, axis=0)
+    bounds = Bounds(width=52)
+    bounds.head(f"mean adjusted Rand index of {len(scores)} sets, in one place {one:.4f}")
+    for parts, mean in zip((4, 8), others, strict=True):
+        bounds.at_least(f"{parts} partitions", float(mean), float(one) - 0.005)
+    raise SystemExit(bounds.finish())
+
+
+def _labelled() -> Iterator[tuple[str, np.ndarray, list[np.ndarray], int]]:
+    for name in NAMES:
+        data = load(name)
+        if len(data.y) >= _LEAST and data.metric != "precomputed":
+            y = np.unique(data.y, return_inverse=True)[1] + 1
+            yield name, data.X, [y], data.n_clusters
+    for name, X, references, c in problems(20_000, ""):
+        if len(X) >= _LEAST:
+            yield name, X, references, c
+
+
+def speed(args: argparse.Namespace) -> None:
+    """10^6 x 10, c = 10: two workers of one thread against one process of two threads."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(scale=3.0, size=(10, 10))[rng.integers(0, 10, int(args.objects))]
+    X = (X + rng.normal(size=X.shape)).astype(np.float32)
+    seconds: dict[str, list[float]] = {"threads": [], "workers": []}
+    settings = {"n_clusters": 10, "random_state": 0}
+    with workers(2, int(args.limit)) as client:
+        for turn in range(1 + args.repeats):  # the first compiles
+            for place in ("threads", "workers"):
+                began = time.perf_counter()
+                if place == "threads":
+                    fitted = EVCLUS(**settings, n_jobs=2).fit(X)
+                else:
+                    fitted = EVCLUS(**settings).fit(X, client=client)
+                took = time.perf_counter() - began
+                print(f"{place:8s} {took:6.1f} s, {fitted.n_iter_} sweeps", flush=True)
+                if turn:
+                    seconds[place].append(took)
+    bounds = Bounds(width=52)
+    one, two = (float(np.median(seconds[place])) for place in ("threads", "workers"))
+    bounds.head(f"medians of {args.repeats}: two threads {one:.1f} s, two workers {two:.1f} s")
+    bounds.at_most("two workers / two threads", two / one, 1.10)
+    raise SystemExit(bounds.finish())
+
+
+PARTS = {"scaling": scaling, "large": large, "dask": dask, "accuracy": accuracy, "real": real,
+         "speed": speed}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["scaling", "large", "dask", "accuracy"])
+    parser.add_argument("what", choices=list(PARTS))
     parser.add_argument("--objects", type=float, default=1e6)
     parser.add_argument("--features", type=float, default=16)
     parser.add_argument("--pairs", type=float, default=100)
@@ -296,8 +363,9 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--max-iter", type=float, default=200)
     parser.add_argument("--folder")
+    parser.add_argument("--repeats", type=int, default=7, help="of speed")
     args = parser.parse_args()
-    {"scaling": scaling, "large": large, "dask": dask, "accuracy": accuracy}[args.what](args)
+    PARTS[args.what](args)
 
 
 if __name__ == "__main__":

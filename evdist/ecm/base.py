@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.ecm.blocks import LocalRows, rows_of
+from evdist.ecm.lazy import LazyRows, lazy_table
 from evdist.ecm.solver import ECMSolver, Fitted, Model, Rows
-from evdist.ecm.start import SAMPLE, seeded_solvers, with_neighbour_pairs
+from evdist.ecm.start import SAMPLE, Table, seeded_solvers, with_neighbour_pairs
 from evdist.engine.loop import Solution, best_of, minimise
 from evdist.engine.progress import Report
 from evdist.estimators.base import CredalClusterer
@@ -66,7 +67,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
         return CredalPartition(rows.masses(model), model.focal_sets)
 
     def _solve(
-        self, rows: Rows, model: Model, X: NDArray[Any], w: NDArray[np.float64] | None
+        self, rows: Rows, model: Model, X: Table, w: NDArray[np.float64] | None
     ) -> Solution[Fitted]:
         """ECM from the seeds or given prototypes; with "select" from a first fit on singletons."""
         tol, most = float(self.tol), int(self.max_iter)
@@ -87,7 +88,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
             return minimise(ECMSolver(rows, model, tol), most, report=report)
 
     def _from_seeds(
-        self, X: NDArray[Any], model: Model, w: NDArray[Any] | None, seed: int, report: Report
+        self, X: Table, model: Model, w: NDArray[Any] | None, seed: int, report: Report
     ) -> Solution[Fitted]:
         """The best of `n_init` fits from k-means++ seeds."""
         solvers = seeded_solvers(
@@ -118,6 +119,9 @@ class MeansClusterer(PrototypeClusterer):
     """A clusterer whose descent is that of ECM from `_start(X, weights)`, a checked model."""
 
     _start: Callable[[NDArray[Any], NDArray[np.float64] | None], Model]
+    #: Whether X may stay where it is, a Dask array or a file larger than memory.
+    _takes_lazy = False
+    _fit_lazily: Callable[[LazyRows, Any], Self]
 
     def fit(
         self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None, client: Any = None
@@ -134,6 +138,9 @@ class MeansClusterer(PrototypeClusterer):
         client : distributed.Client, default=None
             Run the iterations on a Dask cluster instead of on threads; the result is the same.
         """
+        lazy = lazy_table(X) if self._takes_lazy else None
+        if lazy is not None:
+            return self._fit_lazily(LazyRows(lazy, self.n_jobs, client), sample_weight)
         X = self._table(X, ensure_min_samples=2)
         w = weights(sample_weight, len(X))
         model = self._start(X, w)
@@ -150,7 +157,7 @@ class MeansClusterer(PrototypeClusterer):
         return X
 
     def _look_back(self, X: NDArray[Any]) -> None:
-        """A word about the fit, where an estimator has one."""
+        """A word about the fit of the rows X, all or some, where an estimator has one."""
 
 
 def ecm_parameters(alpha: Any, beta: Any, delta: Any) -> tuple[float, float, float]:
@@ -189,16 +196,20 @@ def delta_for(delta: Any, X: NDArray[Any], w: NDArray[Any] | None) -> Any:
 
 def check_spread(X: NDArray[Any]) -> None:
     """Data for an adaptive metric must spread in all directions."""
-    spread = X.std(axis=0)
+    check_covariance(X.std(axis=0), lambda: np.corrcoef(X, rowvar=False))
+
+
+def check_covariance(spread: NDArray[Any], correlation: Callable[[], NDArray[Any]]) -> None:
+    """The same from the standard deviations of columns, and their correlations if these are > 0."""
     if not spread.all():
         column = int(np.argmin(spread))
         raise ValueError(
             f"An adaptive metric needs columns that vary, but column {column} is constant. Leave "
             'it out, or use metric="euclidean".'
         )
-    if X.shape[1] > 1 and np.linalg.eigvalsh(np.corrcoef(X, rowvar=False))[0] < _DEPENDENT:
+    if len(spread) > 1 and np.linalg.eigvalsh(correlation())[0] < _DEPENDENT:
         raise ValueError(
-            f"An adaptive metric needs data that spread in all {X.shape[1]} directions, but some "
+            f"An adaptive metric needs data that spread in all {len(spread)} directions, but some "
             'columns follow from others. Leave these out, or use metric="euclidean".'
         )
 

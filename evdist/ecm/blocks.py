@@ -77,7 +77,7 @@ class ClusterRows:
 
     def sums(self, model: Model) -> Sums:
         """Sums over all objects."""
-        vectors = [v for part in self._run(_part_sums, model) for v in part]
+        vectors = [v for part in self._run(part_sums, model) for v in part]
         return model.read(np.add.reduce(vectors))
 
     def masses(self, model: Model) -> NDArray[np.float32]:
@@ -106,7 +106,7 @@ def _part(w: NDArray[Any] | None, lo: int, hi: int) -> NDArray[Any] | None:
     return None if w is None else w[lo:hi]
 
 
-def _part_sums(part: Sequence[Any], model: Model) -> list[NDArray[np.float64]]:
+def part_sums(part: Sequence[Any], model: Model) -> list[NDArray[np.float64]]:
     """One vector for each block of a part."""
     X, w = part
     return [

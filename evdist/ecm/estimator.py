@@ -5,14 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.ecm.base import MeansClusterer, beta_for, check_spread, checked_model, delta_for
+from evdist.data.inputs import refuse_bad_values
+from evdist.ecm.base import (
+    MeansClusterer,
+    beta_for,
+    check_covariance,
+    check_spread,
+    checked_model,
+    delta_for,
+)
+from evdist.ecm.lazy import LazyRows, Moments
 from evdist.ecm.solver import Model
+from evdist.ecm.start import sample_numbers
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import integer
@@ -124,13 +134,10 @@ class ECM(MeansClusterer):
         # The start from seeds is always in the Euclidean metric.
         return ("evdist.ecm.kernel:euclidean_sums", 5) if isinstance(self.init, str) else None
 
+    _takes_lazy = True
+
     def _start(self, X: NDArray[Any], w: NDArray[np.float64] | None) -> Model:
-        integer("pair_neighbours", self.pair_neighbours, 1)
-        delta, beta = delta_for(self.delta, X, w), beta_for(self.beta, *X.shape)
-        model = checked_model(
-            self, *X.shape, beta=beta, families=_FAMILIES, delta=delta,
-            n_clusters=clusters_for(self.n_clusters, X),
-        )  # fmt: skip
+        model = self._checked(X.shape, delta_for(self.delta, X, w), X)
         if self.metric == "adaptive":
             check_spread(X)
         n, f = len(X), len(model.focal_sets)
@@ -140,6 +147,51 @@ class ECM(MeansClusterer):
         )  # fmt: skip
         return model
 
+    def _checked(self, shape: tuple[int, int], delta: Any, some: NDArray[Any]) -> Model:
+        """The model to start from; `some` rows tell the number of clusters."""
+        integer("pair_neighbours", self.pair_neighbours, 1)
+        return checked_model(
+            self, *shape, beta=beta_for(self.beta, *shape), families=_FAMILIES, delta=delta,
+            n_clusters=clusters_for(self.n_clusters, some),
+        )  # fmt: skip
+
+    def _fit_lazily(self, rows: LazyRows, sample_weight: Any) -> Self:
+        """Fit rows that are nowhere all together; masses and labels stay lazy."""
+        others = {
+            "sample_weight": sample_weight is not None,
+            "scale": self.scale is not None,
+            'focal_sets="select"': isinstance(self.focal_sets, str) and self.focal_sets == "select",
+        }
+        for name, asked in others.items():
+            if asked:
+                raise ValueError(
+                    f"{name} needs all rows in memory, and these {rows.n:,} are not. Leave it out, "
+                    "or pass an array."
+                )
+        self.n_features_in_ = rows.shape[1]
+        some = rows[sample_numbers(rows.n, np.random.default_rng(0))]
+        refuse_bad_values(some)
+        self._scale = None
+        self._tell_of_spreads(some)
+        adaptive = self.metric == "adaptive"
+        moments = rows.moments(some.mean(axis=0), covariance=adaptive)
+        model = self._checked(rows.shape, self._delta_of(moments), some)
+        if adaptive:
+            spread = np.sqrt(moments.variance)
+            check_covariance(spread, lambda: moments.covariance / np.outer(spread, spread))
+        fit = self._solve(rows, model, rows, None)
+        partition = self._keep_and_place(rows, fit.value.model)
+        self._finish(partition, fit.history, fit.converged)
+        self._look_back(some)
+        return self
+
+    def _delta_of(self, moments: Moments) -> Any:
+        """`delta_for` of all rows, from their moments."""
+        if isinstance(self.delta, str) and self.delta == "auto":
+            # Two objects are twice as far apart, squared, as each is from the mean.
+            return float(np.sqrt(2.0 * moments.variance.sum())) or 1.0
+        return self.delta
+
     def _look_back(self, X: NDArray[Any]) -> None:
         """In many dimensions a large beta spreads all masses evenly, and prototypes meet."""
         V = self.prototypes_
@@ -147,7 +199,7 @@ class ECM(MeansClusterer):
             return
         gaps = np.linalg.norm(V[:, None] - V, axis=2) + np.diag(np.full(len(V), np.inf))
         k, m = (int(at) for at in np.unravel_index(gaps.argmin(), gaps.shape))
-        largest = float(np.asarray(self.credal_partition_.mass[:_LOOKED_AT]).max(axis=1).mean())
+        largest = float(self._masses(X[:_LOOKED_AT]).max(axis=1).mean())
         if gaps[k, m] < _MET * delta_for("auto", X, None) and largest < _EVEN:
             warnings.warn(
                 f"The prototypes of clusters {k} and {m} have met, and masses are spread almost "

@@ -10,7 +10,7 @@ of them, in the Euclidean metric, and only the best one goes on to all.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,21 @@ from evdist.partition import CredalPartition
 SAMPLE = 20_000
 
 
+class Table(Protocol):
+    """Rows that are all in memory, or that come when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, some: Any, /) -> Any: ...
+
+
+def sample_numbers(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Numbers of the rows on which starts are compared, rising."""
+    return np.sort(rng.choice(n, SAMPLE, replace=False))
+
+
 def seeded_solvers(
-    X: NDArray[Any],
+    X: Table,
     w: NDArray[np.float64] | None,
     template: Model,
     *,
@@ -42,14 +55,14 @@ def seeded_solvers(
     """
     rng = np.random.default_rng(seed)
     if len(X) > SAMPLE:
-        some = np.sort(rng.choice(len(X), SAMPLE, replace=False))
+        some = sample_numbers(len(X), rng)
         X, w = X[some], None if w is None else w[some]
-    X = np.asarray(X, dtype=float)
-    rows = LocalRows(X, w, n_threads)
+    rows_here = np.asarray(X, dtype=float)
+    rows = LocalRows(rows_here, w, n_threads)
 
     def start() -> Model:
         c, state = template.focal_sets.n_clusters, int(rng.integers(2**31 - 1))
-        seeds, _ = kmeans_plusplus(X, c, sample_weight=w, random_state=state)
+        seeds, _ = kmeans_plusplus(rows_here, c, sample_weight=w, random_state=state)
         return replace(template, prototypes=seeds, metric=None)
 
     return [ECMSolver(rows, start(), tol) for _ in range(n_init)]

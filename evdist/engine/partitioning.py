@@ -38,7 +38,7 @@ Tell = Callable[[str, int, int], None]
 def table_shape(X: Any) -> tuple[int, int]:
     """Rows and columns of what can be laid out; of a Dask frame the rows are counted."""
     if is_dask(X):
-        return _rows_of(X).shape
+        return whole_rows(X).shape
     if is_frame(X):
         return X.shape
     return row_reader(X).shape
@@ -66,7 +66,7 @@ def lay_out(
     """
     tell = tell or (lambda stage, done, whole: None)
     if is_dask(X):
-        X = _rows_of(X)
+        X = whole_rows(X)
         writing = Writing.begin(url, X.shape, np.dtype(X.dtype), partitions)
         if writing.complete:
             return PartitionedData.open(url)
@@ -131,7 +131,7 @@ def _stage(tell: Tell, name: str) -> Callable[[int, int], None]:
     return lambda done, whole: tell(name, done, whole)
 
 
-def _rows_of(X: Any) -> Any:
+def whole_rows(X: Any) -> Any:
     """A Dask array of whole rows with known lengths."""
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)

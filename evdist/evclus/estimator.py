@@ -153,8 +153,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         The metric; with "auto" the chosen one.
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
-        What "auto" tried: how far the partition of each quantile agrees with the reference, see
-        docs/decisions/d0-auto.md; empty otherwise.
+        What "auto" tried: how far the partition of each quantile agrees with the reference and
+        with its neighbours, see docs/decisions/d0-auto.md; empty otherwise.
     n_features_in_ : int
 
     Examples

@@ -7,8 +7,8 @@ the next one. The way along the data does not have that fault. So three sets of 
 the same objects are clustered, for every d0 that is tried: those given, and two sums along the
 neighbour graph, of the steps to the powers 2 and 4 (`along`). The partition that explains its own
 dissimilarities best, and cuts the neighbour graph least, is the reference; and d0 is the one whose
-partition, in the dissimilarities given, agrees with the reference most. What was measured stands in
-docs/decisions/d0-auto.md.
+partition, in the dissimilarities given, agrees most with the reference and with those of the next
+smaller and larger d0. What was measured stands in docs/decisions/d0-auto.md.
 
 Symbols
 -------
@@ -20,6 +20,7 @@ p       power of a step along the graph; Groisman, Jonckheere, Sapienza (2022), 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +34,14 @@ from evdist.belief import FocalSets, contour, nonspecificity
 NEIGHBOURS = 10
 #: Powers of the steps along the graph that are tried beside the dissimilarities themselves.
 POWERS = (2.0, 4.0)
-#: Partitions that agree with the reference this much less than the best count as equal.
-TIE = 0.02
-#: Misfits this close count as equal.
-MISFIT_TIE = 0.02
+#: Weight of the agreement with the partitions of the next smaller and larger d0; that with the
+#: reference has the rest.
+STEADY = 1 / 3
+#: Agreements this close to the best count as equal.
+TIE = 0.01
+#: Misfits this close count as equal, of partitions that are the same but for objects on borders:
+#: their adjusted Rand index is at least SAME.
+MISFIT_TIE, SAME = 0.05, 0.85
 #: By so much a partition along the graph must fit better than one in the dissimilarities given.
 HANDICAP = 0.02
 #: Objects of the smallest cluster, as a share of the mean, below which a cluster counts as unused.
@@ -109,26 +114,35 @@ def most_plausible(mass: NDArray, focal_sets: FocalSets) -> NDArray[np.int64]:
     return contour(mass.astype(float), focal_sets).argmax(axis=1)
 
 
-def reference(own: Sequence[float], others: Sequence[float]) -> int:
+def reference(own: Sequence[float], others: Sequence[float], partitions: Sequence[NDArray]) -> int:
     """Which partition is the reference, from the misfits of all.
 
-    `own` are those in the dissimilarities given, by rising d0; `others` those along the graph,
-    counted on from there. Among own ones of equal misfit the smallest d0 wins, which tells most
-    clusters apart.
+    `own` are those in the dissimilarities given, by rising d0, and `partitions` their labels;
+    `others` those along the graph, counted on from there. Among own ones of equal misfit that are
+    the same partition the smallest d0 wins: larger ones begin to join clusters.
     """
-    least = min(own)
-    if others and min(others) < least - HANDICAP:
+    best = int(np.argmin(own))
+    if others and min(others) < own[best] - HANDICAP:
         return len(own) + int(np.argmin(others))
-    return next(i for i, value in enumerate(own) if value <= least + MISFIT_TIE)
+    return next(
+        i
+        for i, value in enumerate(own)
+        if value <= own[best] + MISFIT_TIE
+        and adjusted_rand_score(partitions[best], partitions[i]) >= SAME
+    )
 
 
 def closest(partitions: Sequence[NDArray], known: NDArray) -> tuple[int, list[float]]:
-    """Which partition, by rising d0, agrees most with the reference `known`; how far each does.
+    """Which partition, by rising d0, agrees most; how far each of them does.
 
-    Of those within TIE of the best the last but one, or the last of two. A large d0 gives least
-    mass to the empty set and leaves open what lies between clusters; but with the very last the
-    next larger d0, which joins clusters, is near.
+    With the reference `known`, and with those of the next smaller and larger d0: one that changes
+    with d0 is chance, and the reference may be one of them. Of those within TIE of the best the
+    last: a large d0 gives least mass to the empty set and leaves open what lies between clusters.
     """
-    agreement = [float(adjusted_rand_score(known, labels)) for labels in partitions]
-    equal = [i for i, a in enumerate(agreement) if a >= max(agreement) - TIE]
-    return equal[-2] if len(equal) > 2 else equal[-1], agreement
+    to_next = [float(adjusted_rand_score(a, b)) for a, b in pairwise(partitions)]
+    agreement = [
+        (1 - STEADY) * float(adjusted_rand_score(known, labels))
+        + STEADY * float(np.mean(to_next[max(i - 1, 0) : i + 1]))
+        for i, labels in enumerate(partitions)
+    ]
+    return max(i for i, a in enumerate(agreement) if a >= max(agreement) - TIE), agreement

@@ -139,10 +139,10 @@ def _best(found: Sequence[Solution]) -> int:
 def choose_d0(
     source: Source, n_clusters: int, *, k: int, seed: int, rows: Starter
 ) -> tuple[float, list[tuple[float, float]]]:
-    """The quantile of the dissimilarities whose partition agrees most with the reference.
+    """The quantile of the dissimilarities whose partition agrees most.
 
-    `evdist.evclus.resolution` says what the reference is and why. Returns d0 and the curve of
-    (quantile, agreement with the reference).
+    With what, and why, says `evdist.evclus.resolution`. Returns d0 and the curve of (quantile,
+    agreement).
     """
     focal_sets = FocalSets.simple(n_clusters)
     D = _all_dissimilarities(source)
@@ -163,8 +163,9 @@ def choose_d0(
             labels.append(most_plausible(mass, focal_sets))
             misfits.append(misfit(mass, objective, spread, focal_sets, graph))
     own_count = len(QUANTILES)
-    known = labels[reference(misfits[:own_count], misfits[own_count:])]
-    chosen, agreement = closest(labels[:own_count], known)
+    partitions = labels[:own_count]
+    known = labels[reference(misfits[:own_count], misfits[own_count:], partitions)]
+    chosen, agreement = closest(partitions, known)
     return own.d0[chosen], list(zip(QUANTILES, agreement, strict=True))
 
 

@@ -98,20 +98,41 @@ def test_a_cluster_that_is_not_used_costs_one():
     assert misfit(sure, 0.0, 0.25, SETS, graph) == pytest.approx(1 - modularity(labels, graph))
 
 
-def test_of_partitions_that_agree_alike_one_of_the_last_is_taken():
-    known = np.repeat([0, 1], 10)
-    other = np.tile([0, 1], 10)
-    chosen, agreement = closest([other, known, 1 - known, other], known)
+KNOWN = np.repeat([0, 1], 10)
+OTHER = np.tile([0, 1], 10)
+
+
+def test_of_partitions_that_agree_alike_the_last_is_taken():
+    chosen, agreement = closest([OTHER, KNOWN, 1 - KNOWN, KNOWN, OTHER], KNOWN)
     assert chosen == 2
-    assert agreement[1:3] == [1, 1]
-    assert closest([known, known, known, other], known)[0] == 1
+    assert agreement[2] == 1
+    assert closest([KNOWN, KNOWN, KNOWN], KNOWN)[0] == 2
+
+
+def test_agreement_counts_the_reference_twice_and_both_neighbours_once():
+    far = adjusted_rand_score(KNOWN, OTHER)
+    agreement = closest([OTHER, KNOWN, KNOWN, OTHER], KNOWN)[1]
+    assert agreement == pytest.approx([far, (5 + far) / 6, (5 + far) / 6, far])
+
+
+def test_a_partition_that_no_other_d0_confirms_is_not_taken_though_it_is_the_reference():
+    """An object of the border moved with one d0 only; a reference always agrees with itself."""
+    odd = KNOWN.copy()
+    odd[9] = 1
+    assert closest([KNOWN, KNOWN, KNOWN, odd, OTHER], odd)[0] == 1
 
 
 def test_the_reference_is_the_least_misfit_with_a_handicap_for_ways_along_the_graph():
-    assert reference([0.5, 0.3, 0.2, 0.4], []) == 2
-    assert reference([0.5, 0.21, 0.2, 0.4], []) == 1
-    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.19]) == 2
-    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.17]) == 5
+    apart = [OTHER, KNOWN, OTHER, KNOWN]
+    assert reference([0.5, 0.3, 0.2, 0.4], [], apart) == 2
+    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.19], apart) == 2
+    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.17], apart) == 5
+
+
+def test_the_smallest_d0_of_equal_misfit_is_the_reference_if_it_gives_the_same_partition():
+    misfits = [0.5, 0.21, 0.2, 0.4]
+    assert reference(misfits, [], [OTHER, 1 - KNOWN, KNOWN, KNOWN]) == 1
+    assert reference(misfits, [], [OTHER, OTHER, KNOWN, KNOWN]) == 2
 
 
 def test_defaults_find_bent_clusters():
