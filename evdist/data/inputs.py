@@ -23,6 +23,8 @@ def load(X: Any, *, numeric: bool = False) -> Any:
     if isinstance(X, str | Path):
         return read_table(X)
     if is_dask(X):
+        if numeric and hasattr(X, "head"):  # a frame: its first row shows which columns are text
+            frames().refuse_text(X.head(1, npartitions=-1), "X")
         return np.concatenate([np.asarray(part) for part in dask_pieces(X)])
     if _is_stored(X):
         return np.asarray(X[:])
@@ -131,14 +133,14 @@ def _reads_as_number(value: str | bytes) -> bool:
     return True
 
 
-def refuse_bad_values(X: NDArray[Any]) -> None:
-    """NaN and infinity, with the row, the column and the cure."""
+def refuse_bad_values(X: NDArray[Any], first: int = 0) -> None:
+    """NaN and infinity, with the row, the column and the cure; `first` is the number of row 0."""
     for lo in range(0, len(X), 65_536):
         bad = ~np.isfinite(X[lo : lo + 65_536])
         if bad.any():
             row, column = np.argwhere(bad)[0]
             raise ValueError(
                 "X must not contain NaN or infinity, but row "
-                f"{lo + row}, column {column} is {X[lo + row, column]}. "
+                f"{first + lo + row}, column {column} is {X[lo + row, column]}. "
                 "Fill in the value or leave that row out."
             )

@@ -20,6 +20,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+from evdist.data.inputs import refuse_bad_values
 from evdist.data.readers import RowReader
 from evdist.kernels.shuffle import Shuffle, row_sum
 from evdist.stores.encoding import StoreError, check_encoding, check_seal, open_group, seal
@@ -197,13 +198,7 @@ def send_rows(writing: Writing, lo: int, rows: NDArray[Any]) -> int:
             f"{rows.shape} of {rows.dtype}."
         )
     rows = rows.astype(writing.X.dtype, copy=False)
-    bad = ~np.isfinite(rows)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"X must not contain NaN or infinity, but row {lo + row}, column {column} is "
-            f"{rows[row, column]}. Fill in the value or leave that row out."
-        )
+    refuse_bad_values(rows, lo)
     hi = lo + len(rows)
     places = writing.shuffle.positions(lo, hi)
     writing.exchange.put(block_name(lo, hi), places, rows, row_sum(rows, lo))

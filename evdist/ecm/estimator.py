@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
-from evdist.data.inputs import refuse_bad_values
 from evdist.ecm.base import (
     MeansClusterer,
     beta_for,
@@ -170,11 +169,10 @@ class ECM(MeansClusterer):
                 )
         self.n_features_in_ = rows.shape[1]
         some = rows[sample_numbers(rows.n, np.random.default_rng(0))]
-        refuse_bad_values(some)
-        self._scale = None
-        self._tell_of_spreads(some)
         adaptive = self.metric == "adaptive"
         moments = rows.moments(some.mean(axis=0), covariance=adaptive)
+        self._scale = None
+        self._tell_of_spreads(some)
         model = self._checked(rows.shape, self._delta_of(moments), some)
         if adaptive:
             spread = np.sqrt(moments.variance)

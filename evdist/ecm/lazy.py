@@ -2,8 +2,8 @@
 
 The rows are cut into the same blocks as those of an array in memory, so that the sums over them
 have the same bits, however the array was cut before and on however many workers. An iteration sends
-a model to the chunks and brings back one short vector per block. Masses are no longer computed than
-they are looked at: those of an object follow from its row and the fitted model.
+a model to the chunks and brings back one short vector per block. Masses are computed when they are
+looked at: those of an object follow from its row and the fitted model.
 
 On a cluster with enough memory the workers keep the rows; else, and in one process, they are read
 again in every iteration.
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.data.inputs import refuse_bad_values
 from evdist.data.readers import RowReader, row_reader
 from evdist.ecm.blocks import BLOCK, part_sums
 from evdist.ecm.solver import Floats, Model, Sums
@@ -44,6 +45,8 @@ def lazy_table(X: Any) -> Any:
     """A Dask array of X where a fit shall not load it whole; None where it may."""
     if is_dask(X):
         table = whole_rows(X)
+        if table.dtype.kind not in "fiub":
+            return None  # text, which is refused with its column and row by the usual way
         return table if table.shape[0] > PARTITION_ROWS else None
     if not isinstance(X, str | os.PathLike):
         return None
@@ -147,13 +150,7 @@ def _chunk_sums(chunk: NDArray[Any], model: Model) -> list[Floats]:
 
 def _part_moments(chunk: NDArray[Any], first: int, about: Floats, covariance: bool) -> list[Floats]:
     """First and second moments of each block of a chunk, one vector each."""
-    bad = ~np.isfinite(chunk)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"X must not contain NaN or infinity, but row {first + row}, column {column} is "
-            f"{chunk[row, column]}. Fill in the value or leave that row out."
-        )
+    refuse_bad_values(chunk, first)
     found = []
     for lo in range(0, len(chunk), BLOCK):
         away = chunk[lo : lo + BLOCK].astype(float) - about

@@ -6,7 +6,9 @@ import os
 import signal
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from dask_cluster import workers
 from sklearn.datasets import make_blobs
@@ -14,9 +16,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import ECM
 from evdist.ecm import lazy
+from evdist.ecm.start import sample_numbers
 
 N = 300_000  # above what is small enough to be loaded
 X, Y = make_blobs(N, 2, centers=4, random_state=3)
+SEEN = sample_numbers(N, np.random.default_rng(0))
 
 
 def fitted(table, **options):
@@ -100,11 +104,19 @@ def test_new_objects_and_a_saved_model(tmp_path, in_memory):
     np.testing.assert_array_equal(again.predict(X[:100]), in_memory.labels_[:100])
 
 
-def test_a_bad_value_is_named_by_its_row():
+@pytest.mark.parametrize("row", [SEEN[7], 222_222])
+def test_a_bad_value_is_named_by_its_row(row):
+    """Also one of the sample that is looked at first."""
     table = da.from_array(X, chunks=(100_000, 2))
-    holed = da.where((da.arange(N, chunks=100_000) == 222_222)[:, None], np.nan, table)
-    with pytest.raises(ValueError, match="row 222222, column 0 is nan"):
+    holed = da.where((da.arange(N, chunks=100_000) == row)[:, None], np.nan, table)
+    with pytest.raises(ValueError, match=f"row {row}, column 0 is nan"):
         fitted(holed)
+
+
+def test_text_is_refused_with_its_column():
+    rows = pd.DataFrame({"a": np.arange(N, dtype=float), "kind": ["x", "y"] * (N // 2)})
+    with pytest.raises(ValueError, match="Column 'kind' of X is not numeric: row 0 holds 'x'"):
+        fitted(dd.from_pandas(rows, npartitions=3))
 
 
 @pytest.mark.parametrize(
