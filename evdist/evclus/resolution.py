@@ -7,8 +7,8 @@ the next one. The way along the data does not have that fault. So three sets of 
 the same objects are clustered, for every d0 that is tried: those given, and two sums along the
 neighbour graph, of the steps to the powers 2 and 4 (`along`). The partition that explains its own
 dissimilarities best, and cuts the neighbour graph least, is the reference; and d0 is the one whose
-partition, in the dissimilarities given, agrees most with the reference and with those of the next
-smaller and larger d0. What was measured stands in docs/decisions/d0-auto.md.
+partition, in the dissimilarities given, uses every cluster and agrees most with the reference and
+with those of the next smaller and larger d0. What was measured stands in docs/decisions/d0-auto.md.
 
 Symbols
 -------
@@ -42,8 +42,9 @@ TIE = 0.01
 #: Misfits this close count as equal, of partitions that are the same but for objects on borders:
 #: their adjusted Rand index is at least SAME.
 MISFIT_TIE, SAME = 0.05, 0.85
-#: By so much a partition along the graph must fit better than one in the dissimilarities given.
-HANDICAP = 0.02
+#: By so much a partition along the graph must fit better than one in the dissimilarities given,
+#: and be another one: an adjusted Rand index of ANOTHER or more says that it is not.
+HANDICAP, ANOTHER = 0.01, 0.9
 #: Objects of the smallest cluster, as a share of the mean, below which a cluster counts as unused.
 UNUSED = 0.05
 
@@ -101,12 +102,16 @@ def misfit(
     unused: ways along the graph join clusters that touch, and explain the rest all the better.
     """
     labels = most_plausible(mass, focal_sets)
-    c = focal_sets.n_clusters
-    unused = np.bincount(labels, minlength=c).min() <= UNUSED * len(labels) / c
+    unused = not all_used(labels, focal_sets.n_clusters)
     bits = np.log2(max(focal_sets.n_clusters, 2))
     n_star = float(nonspecificity(mass.astype(float), focal_sets).mean() / bits)
     unexplained = objective / spread if spread > 0 else 0.0
     return n_star + unexplained - modularity(labels, graph) + float(unused)
+
+
+def all_used(labels: NDArray, c: int) -> bool:
+    """Whether each of the c clusters has more than a share UNUSED of the mean."""
+    return bool(np.bincount(labels, minlength=c).min() > UNUSED * len(labels) / c)
 
 
 def most_plausible(mass: NDArray, focal_sets: FocalSets) -> NDArray[np.int64]:
@@ -117,13 +122,15 @@ def most_plausible(mass: NDArray, focal_sets: FocalSets) -> NDArray[np.int64]:
 def reference(own: Sequence[float], others: Sequence[float], partitions: Sequence[NDArray]) -> int:
     """Which partition is the reference, from the misfits of all.
 
-    `own` are those in the dissimilarities given, by rising d0, and `partitions` their labels;
-    `others` those along the graph, counted on from there. Among own ones of equal misfit that are
+    `own` are those in the dissimilarities given, by rising d0; `others` those along the graph,
+    counted on from there; `partitions` the labels of all. Among own ones of equal misfit that are
     the same partition the smallest d0 wins: larger ones begin to join clusters.
     """
     best = int(np.argmin(own))
     if others and min(others) < own[best] - HANDICAP:
-        return len(own) + int(np.argmin(others))
+        along_graph = len(own) + int(np.argmin(others))
+        if adjusted_rand_score(partitions[best], partitions[along_graph]) < ANOTHER:
+            return along_graph
     return next(
         i
         for i, value in enumerate(own)
@@ -132,12 +139,13 @@ def reference(own: Sequence[float], others: Sequence[float], partitions: Sequenc
     )
 
 
-def closest(partitions: Sequence[NDArray], known: NDArray) -> tuple[int, list[float]]:
+def closest(partitions: Sequence[NDArray], known: NDArray, c: int) -> tuple[int, list[float]]:
     """Which partition, by rising d0, agrees most; how far each of them does.
 
     With the reference `known`, and with those of the next smaller and larger d0: one that changes
-    with d0 is chance, and the reference may be one of them. Of those within TIE of the best the
-    last: a large d0 gives least mass to the empty set and leaves open what lies between clusters.
+    with d0 is chance, and the reference may be one of them. One that leaves clusters unused is
+    taken only if all do. Of those within TIE of the best the last: a large d0 gives least mass to
+    the empty set and leaves open what lies between clusters.
     """
     to_next = [float(adjusted_rand_score(a, b)) for a, b in pairwise(partitions)]
     agreement = [
@@ -145,4 +153,7 @@ def closest(partitions: Sequence[NDArray], known: NDArray) -> tuple[int, list[fl
         + STEADY * float(np.mean(to_next[max(i - 1, 0) : i + 1]))
         for i, labels in enumerate(partitions)
     ]
-    return max(i for i, a in enumerate(agreement) if a >= max(agreement) - TIE), agreement
+    whole = [i for i, labels in enumerate(partitions) if all_used(labels, c)]
+    allowed = whole or range(len(partitions))
+    best = max(agreement[i] for i in allowed)
+    return max(i for i in allowed if agreement[i] >= best - TIE), agreement

@@ -164,8 +164,8 @@ def choose_d0(
             misfits.append(misfit(mass, objective, spread, focal_sets, graph))
     own_count = len(QUANTILES)
     partitions = labels[:own_count]
-    known = labels[reference(misfits[:own_count], misfits[own_count:], partitions)]
-    chosen, agreement = closest(partitions, known)
+    known = labels[reference(misfits[:own_count], misfits[own_count:], labels)]
+    chosen, agreement = closest(partitions, known, focal_sets.n_clusters)
     return own.d0[chosen], list(zip(QUANTILES, agreement, strict=True))
 
 

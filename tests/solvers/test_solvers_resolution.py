@@ -103,15 +103,15 @@ OTHER = np.tile([0, 1], 10)
 
 
 def test_of_partitions_that_agree_alike_the_last_is_taken():
-    chosen, agreement = closest([OTHER, KNOWN, 1 - KNOWN, KNOWN, OTHER], KNOWN)
+    chosen, agreement = closest([OTHER, KNOWN, 1 - KNOWN, KNOWN, OTHER], KNOWN, 2)
     assert chosen == 2
     assert agreement[2] == 1
-    assert closest([KNOWN, KNOWN, KNOWN], KNOWN)[0] == 2
+    assert closest([KNOWN, KNOWN, KNOWN], KNOWN, 2)[0] == 2
 
 
 def test_agreement_counts_the_reference_twice_and_both_neighbours_once():
     far = adjusted_rand_score(KNOWN, OTHER)
-    agreement = closest([OTHER, KNOWN, KNOWN, OTHER], KNOWN)[1]
+    agreement = closest([OTHER, KNOWN, KNOWN, OTHER], KNOWN, 2)[1]
     assert agreement == pytest.approx([far, (5 + far) / 6, (5 + far) / 6, far])
 
 
@@ -119,14 +119,28 @@ def test_a_partition_that_no_other_d0_confirms_is_not_taken_though_it_is_the_ref
     """An object of the border moved with one d0 only; a reference always agrees with itself."""
     odd = KNOWN.copy()
     odd[9] = 1
-    assert closest([KNOWN, KNOWN, KNOWN, odd, OTHER], odd)[0] == 1
+    assert closest([KNOWN, KNOWN, KNOWN, odd, OTHER], odd, 2)[0] == 1
 
 
 def test_the_reference_is_the_least_misfit_with_a_handicap_for_ways_along_the_graph():
     apart = [OTHER, KNOWN, OTHER, KNOWN]
+    along_graph = [OTHER, KNOWN]
     assert reference([0.5, 0.3, 0.2, 0.4], [], apart) == 2
-    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.19], apart) == 2
-    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.17], apart) == 5
+    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.195], apart + along_graph) == 2
+    assert reference([0.5, 0.3, 0.2, 0.4], [0.9, 0.17], apart + along_graph) == 5
+
+
+def test_ways_along_the_graph_that_find_the_same_partition_leave_the_word_to_the_given_distances():
+    assert reference([0.5, 0.21, 0.2], [0.1], [OTHER, KNOWN, 1 - KNOWN, KNOWN]) == 1
+    assert reference([0.5, 0.21, 0.2], [0.1], [OTHER, KNOWN, 1 - KNOWN, OTHER]) == 3
+
+
+def test_a_partition_that_leaves_a_cluster_unused_is_taken_only_if_all_do():
+    """Three clusters were asked for: the border objects of the first partition are the third."""
+    three = KNOWN.copy()
+    three[8:12] = 2
+    assert closest([three, KNOWN, KNOWN], KNOWN, 3)[0] == 0
+    assert closest([OTHER, KNOWN, KNOWN], KNOWN, 3)[0] == 2
 
 
 def test_the_smallest_d0_of_equal_misfit_is_the_reference_if_it_gives_the_same_partition():
