@@ -1,6 +1,6 @@
 """EVCLUS with many clusters: as accurate as k-means and a mixture, at a cost that hardly knows c.
 
-    python benchmarks/many_clusters.py accuracy [--seeds 5] [--large]
+    python benchmarks/many_clusters.py accuracy [--seeds 5] [--large] [--device cuda]
     python benchmarks/many_clusters.py cost [-n 200000]
 
 `accuracy`: Gaussians with centres 3 N(0, 1) and unit noise in ten dimensions, and thirty clusters
@@ -64,12 +64,12 @@ def peer(c: int) -> Any:
     return KMeans(c, n_init=10, random_state=0)
 
 
-def accuracy(bounds: Bounds, seeds: int, large: bool) -> None:
+def accuracy(bounds: Bounds, seeds: int, large: bool, device: str) -> None:
     for c, n in [(50, 100_000), (1000, 1_000_000)] if large else [(50, 5000), (100, 20_000)]:
         above = []
         for seed in range(seeds):
             data = gaussians(c, n, seed)
-            ours, mine = timed(EVCLUS(c, random_state=0), data)
+            ours, mine = timed(EVCLUS(c, random_state=0, device=device), data)
             theirs, other = timed(peer(c), data)
             above.append(ours - theirs)
             print(
@@ -86,7 +86,7 @@ def accuracy(bounds: Bounds, seeds: int, large: bool) -> None:
     sets += [(name, suite(name), 0.01) for name in names]
     for name, data, room in sets:
         c = len(np.unique(data[1]))
-        ours, mine = timed(EVCLUS(c, random_state=0), data)
+        ours, mine = timed(EVCLUS(c, random_state=0, device=device), data)
         means, _ = timed(peer(c), data)
         mixture, _ = timed(GaussianMixture(c, random_state=0), data)
         print(
@@ -136,12 +136,13 @@ def main() -> int:
     parser.add_argument("what", choices=["accuracy", "cost"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--device", default="cpu", help="of the fits whose accuracy is measured")
     parser.add_argument("-n", type=int, default=200_000)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     bounds = Bounds()
     if given.what == "accuracy":
-        accuracy(bounds, given.seeds, given.large)
+        accuracy(bounds, given.seeds, given.large, given.device)
     else:
         cost(bounds, given.n)
     return bounds.finish()

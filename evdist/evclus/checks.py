@@ -38,8 +38,7 @@ def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
     for name in ("pair_neighbours", "n_init", "max_iter", "checkpoint_every"):
         integer(name, getattr(model, name), 1)
     integer("expand_constraints", model.expand_constraints, 0)
-    for name in ("tol", "constraint_weight"):
-        non_negative(name, getattr(model, name))
+    non_negative("constraint_weight", model.constraint_weight)
     if model.memory_limit is not None:
         integer("memory_limit", model.memory_limit, 1)
     model._check_callbacks()
@@ -58,18 +57,28 @@ def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
             'number. focal_sets="select" has the pairs of neighbouring clusters only.',
             stacklevel=4,
         )
+    init = _first_masses(model.init, data, sets)
     return Settings(
         n_clusters=c,
         k=k,
         focal_sets=family,
         d0=checked_d0(model.d0),
-        init=_first_masses(model.init, data, sets),
+        init=init,
         n_init=int(model.n_init),
-        stop=Stop(float(model.tol), int(model.max_iter)),
+        stop=_stop(model.tol, int(model.max_iter), n, init),
         constraint_weight=float(model.constraint_weight),
         pair_neighbours=int(model.pair_neighbours),
         seed=seed,
     )
+
+
+def _stop(tol: Any, max_iter: int, n: int, init: str | NDArray) -> Stop:
+    """When to stop: as given, or for "auto" from n and the way to start."""
+    if isinstance(tol, str) and tol == "auto":
+        return Stop.auto(n, isinstance(init, str) and init != "random", max_iter)
+    if isinstance(tol, str):
+        raise ValueError(f'tol must be "auto" or a number of at least 0, got {tol!r}.')
+    return Stop(non_negative("tol", tol), max_iter)
 
 
 def partners(n_dissimilarities: Any, n: int) -> int:

@@ -94,9 +94,10 @@ class EVCLUS(RowMasses, CredalClusterer):
     n_init : int, default=1
         Restarts of the landmark problem (each tries several starts) or, with "random", of the
         whole fit. The one with the lowest objective is kept.
-    tol : float, default=1e-5
+    tol : float or "auto", default="auto"
         Stop when the running mean of the relative change of the objective falls below it
-        (k-CEVCLUS, eq. (21)).
+        (k-CEVCLUS, eq. (21)). "auto" is 1e-5; from 50,000 objects on, for starts from landmarks, a
+        fit ends with the sweep, the third or later, that lowers the objective by less than 5e-4.
     max_iter : int, default=200
         Maximum number of sweeps.
     constraint_weight : float, default=0.5
@@ -178,7 +179,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     d0: float | str = "auto"
     init: str | ArrayLike | CredalPartition = "auto"
     n_init: int = 1
-    tol: float = 1e-5
+    tol: float | str = "auto"
     max_iter: int = 200
     constraint_weight: float = 0.5
     expand_constraints: int = 0

@@ -30,6 +30,11 @@ from evdist.evclus.problem import Problem
 #: A row is skipped when it last gained less than this share of `tol` times the mean objective of a
 #: row. At one, a million objects ended 2.4e-6 of the objective higher than at a tenth (tol = 1e-5).
 SKIP_SHARE = 1.0
+#: tol = "auto". From MANY_OBJECTS on, a fit from landmarks ends with the sweep, MANY_LEAST or
+#: later, that lowers the objective by less than MANY_TOL: what follows fits the drawn pairs better,
+#: and others not (docs/decisions/stopping.md).
+USUAL_TOL = 1e-5
+MANY_OBJECTS, MANY_TOL, MANY_LEAST = 50_000, 5e-4, 3
 
 
 class Executor(Protocol):
@@ -68,14 +73,27 @@ class WholeExecutor(Executor, Protocol):
 
 @dataclass(frozen=True)
 class Stop:
-    """Running mean of the relative change of the objective, eq. (21): stop below `tol`."""
+    """Running mean of the relative change of the objective, eq. (21): stop below `tol`.
+
+    `memory` is the weight of the mean so far, 1/2 in the paper. With 0 the last change decides,
+    after `least` sweeps; every sweep visits every row then.
+    """
 
     tol: float
     max_iter: int
+    memory: float = 0.5
+    least: int = 1
+
+    @classmethod
+    def auto(cls, n: int, placed: bool, max_iter: int) -> Stop:
+        """The paper's rule, or for many objects `placed` by landmarks that of sampled pairs."""
+        if placed and n >= MANY_OBJECTS:
+            return cls(MANY_TOL, max_iter, memory=0.0, least=MANY_LEAST)
+        return cls(USUAL_TOL, max_iter)
 
     def update(self, error: float, before: float, now: float) -> float:
         """e_t = e_{t-1} / 2 + |J_t - J_{t-1}| / (2 J_{t-1}), eq. (21b); e_0 = 1."""
-        return 0.5 * error + 0.5 * self.change(before, now)
+        return self.memory * error + (1.0 - self.memory) * self.change(before, now)
 
     @staticmethod
     def change(before: float, now: float) -> float:
@@ -84,8 +102,8 @@ class Stop:
 
     def sweeps_left(self, error: float) -> int:
         """A guess from below: the running mean at best halves with every sweep."""
-        known = self.tol > 0 and error > self.tol
-        return max(0, math.ceil(math.log2(error / self.tol))) if known else 0
+        known = error > self.tol > 0 and self.memory > 0
+        return math.ceil(math.log2(error / self.tol) / -math.log2(self.memory)) if known else 0
 
 
 @dataclass
@@ -119,10 +137,12 @@ class Sweeps:
     def step(self, now: Descent[None]) -> Descent[None]:
         stop, sweep, before = self.stop, now.steps, now.objective
         self._first = sweep if self._first is None else self._first
-        every_row = sweep % CYCLE == 0 or sweep == self._first
-        threshold = partial(_threshold, before, self.scale, SKIP_SHARE * stop.tol, self.rows)
+        rest = stop.memory > 0
+        every_row = sweep % CYCLE == 0 or sweep == self._first or not rest
+        threshold = partial(_threshold, before, self.scale, SKIP_SHARE * stop.tol * rest, self.rows)
         # The error at best halves. Between cycles the masses are asked for.
-        sure = 0.5 * now.error >= stop.tol or (self._full >= stop.tol and not every_row)
+        sure = stop.memory * now.error >= stop.tol or sweep + 1 < stop.least
+        sure |= self._full >= stop.tol and not every_row
         sure &= sweep + 1 < stop.max_iter and (sweep + 1) % CYCLE != 0
         change = self.executor.sweep(
             0.0 if every_row else threshold(0.0), threshold if sure else None
@@ -131,7 +151,7 @@ class Sweeps:
         error = stop.update(now.error, before, after)
         if every_row:
             self._full = stop.change(before, after)
-        elif self._full >= stop.tol:
+        if sweep + 1 < stop.least or (self._full >= stop.tol and not every_row):
             error = max(error, stop.tol)
         return now.follow(None, after, error)
 

@@ -19,7 +19,7 @@ class EVCLUSParameters(Parameters):
     d0: float | str = "auto"
     init: str = "auto"
     n_init: int = 1
-    tol: float = 1e-5
+    tol: float | Literal["auto"] = "auto"
     max_iter: int = 200
     constraint_weight: float = 0.5
     expand_constraints: int = 0

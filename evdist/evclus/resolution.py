@@ -7,8 +7,9 @@ the next one. The way along the data does not have that fault. So three sets of 
 the same objects are clustered, for every d0 that is tried: those given, and two sums along the
 neighbour graph, of the steps to the powers 2 and 4 (`along`). The partition that explains its own
 dissimilarities best, and cuts the neighbour graph least, is the reference; and d0 is the one whose
-partition, in the dissimilarities given, uses every cluster and agrees most with the reference and
-with those of the next smaller and larger d0. What was measured stands in docs/decisions/d0-auto.md.
+partition, in the dissimilarities given, agrees most with the reference and with those of the next
+smaller and larger d0, and better uses every cluster. What was measured stands in
+docs/decisions/d0-auto.md.
 
 Symbols
 -------
@@ -45,8 +46,9 @@ MISFIT_TIE, SAME = 0.05, 0.85
 #: By so much a partition along the graph must fit better than one in the dissimilarities given,
 #: and be another one: an adjusted Rand index of ANOTHER or more says that it is not.
 HANDICAP, ANOTHER = 0.01, 0.9
-#: Objects of the smallest cluster, as a share of the mean, below which a cluster counts as unused.
-UNUSED = 0.05
+#: Objects of the smallest cluster, as a share of the mean, below which a cluster counts as unused,
+#: and what that takes from the agreement: a tiny cluster may be missed on the sample alone.
+UNUSED, UNUSED_COST = 0.05, 0.06
 
 
 def neighbours(D: NDArray, K: int = NEIGHBOURS) -> sparse.csr_array:
@@ -143,17 +145,15 @@ def closest(partitions: Sequence[NDArray], known: NDArray, c: int) -> tuple[int,
     """Which partition, by rising d0, agrees most; how far each of them does.
 
     With the reference `known`, and with those of the next smaller and larger d0: one that changes
-    with d0 is chance, and the reference may be one of them. One that leaves clusters unused is
-    taken only if all do. Of those within TIE of the best the last: a large d0 gives least mass to
-    the empty set and leaves open what lies between clusters.
+    with d0 is chance, and the reference may be one of them. One that leaves clusters unused counts
+    UNUSED_COST less. Of those within TIE of the best the last: a large d0 gives least mass to the
+    empty set and leaves open what lies between clusters.
     """
     to_next = [float(adjusted_rand_score(a, b)) for a, b in pairwise(partitions)]
     agreement = [
         (1 - STEADY) * float(adjusted_rand_score(known, labels))
         + STEADY * float(np.mean(to_next[max(i - 1, 0) : i + 1]))
+        - UNUSED_COST * (not all_used(labels, c))
         for i, labels in enumerate(partitions)
     ]
-    whole = [i for i, labels in enumerate(partitions) if all_used(labels, c)]
-    allowed = whole or range(len(partitions))
-    best = max(agreement[i] for i in allowed)
-    return max(i for i in allowed if agreement[i] >= best - TIE), agreement
+    return max(i for i, a in enumerate(agreement) if a >= max(agreement) - TIE), agreement

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource, Source
 from evdist.engine.loop import Solution
-from evdist.evclus.irqp import Stop
+from evdist.evclus.irqp import USUAL_TOL, Stop
 from evdist.evclus.landmarks import Landmarks, Placing
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.resolution import (
@@ -342,9 +342,10 @@ def first_masses(
         empty = np.zeros((len(objects), len(focal_sets)), np.float32)
         landmarks = Landmarks(source.subset(objects), objects, empty, focal_sets, d0)
         return given_or_random(source.n, focal_sets, settings), landmarks
-    # A start need not be settled further than this, however far the fit itself shall go.
+    # A start need not be settled further than this, however far the fit itself shall go. Landmarks
+    # are few: the rule for many objects is not for them.
     stop = Stop(
-        max(settings.stop.tol, LANDMARK_STOP.tol),
+        max(settings.stop.tol if settings.stop.memory else USUAL_TOL, LANDMARK_STOP.tol),
         min(settings.stop.max_iter, LANDMARK_STOP.max_iter),
     )
     landmarks = fit_landmarks(

@@ -16,6 +16,7 @@ import pytest
 from blocks.blocks_cases import make_problem
 from dask_cluster import started
 from distributed import Client, wait
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
@@ -31,7 +32,7 @@ from evdist.engine.workers import (
     smallest_worker,
     wait_for_workers,
 )
-from evdist.evclus.irqp import LocalExecutor
+from evdist.evclus.irqp import MANY_OBJECTS, LocalExecutor
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sites import _SharedProblem
@@ -116,6 +117,15 @@ def test_a_fit_on_two_workers_is_the_fit_on_threads(client, X):
     assert here.n_iter_ > 5
     assert_same(model().fit(X, client=client), here)
     assert set(client.run(held_fits).values()) == {0}  # nothing is left on the workers
+
+
+def test_many_objects_which_stop_by_another_rule_have_the_same_bits_too(client):
+    X = make_blobs(MANY_OBJECTS, centers=3, cluster_std=2.0, random_state=0)[0]
+    model = EVCLUS(3, n_dissimilarities=20, d0="q0.6", random_state=0)
+    there, here = clone(model).fit(X, client=client), model.fit(X)
+    assert there.history_ == here.history_
+    assert there.n_iter_ < 17
+    np.testing.assert_array_equal(there.credal_partition_.mass, here.credal_partition_.mass)
 
 
 def test_weights_links_and_selected_pairs_run_there_too(client, X, data):

@@ -66,7 +66,7 @@ def test_very_many_focal_sets_are_told_before_the_work(X):
         ("init", CredalPartition(np.full((N, 4), 0.25), FocalSets.simple(2)), "init must have mas"),
         ("n_init", 0, "n_init must be an integer of at least 1, got 0"),
         ("tol", -1e-3, "tol must be a number of at least 0, got -0.001"),
-        ("tol", "small", "tol must be a number of at least 0, got 'small'"),
+        ("tol", "small", "tol must be \"auto\" or a number of at least 0, got 'small'"),
         ("tol", np.nan, "tol must be a number of at least 0, got nan"),
         ("max_iter", 0, "max_iter must be an integer of at least 1, got 0"),
         ("constraint_weight", -1, "constraint_weight must be a number of at least 0, got -1"),

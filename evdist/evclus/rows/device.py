@@ -313,7 +313,8 @@ class _SideBySide:
         J = np.maximum(before + change * self._scale, 0.0)
         # As `Stop.update`, for each problem.
         relative = np.divide(before - J, before, out=np.zeros_like(J), where=before > 0)
-        error = 0.5 * error + 0.5 * relative
+        memory = self._stop.memory
+        error = memory * error + (1.0 - memory) * relative
         return now.follow((J, error), float(J.sum()), float(error.max()))
 
     def done(self, now: Descent[tuple[NDArray, NDArray]]) -> bool:
