@@ -2,16 +2,19 @@
 
     python benchmarks/many_clusters.py accuracy [--seeds 5] [--large] [--device cuda]
     python benchmarks/many_clusters.py cost [-n 200000]
+    python benchmarks/many_clusters.py whole
 
 `accuracy`: Gaussians with centres 3 N(0, 1) and unit noise in ten dimensions, and thirty clusters
 of unequal size and shape, each beside scikit-learn in the same run; --large takes c = 50 with 10^5
 objects and c = 1,000 with 10^6 instead. `cost`: CPU seconds by object and sweep, and of whole
-fits, as ratios to c = 10. The exit code tells whether all bounds were kept.
+fits, as ratios to c = 10. `whole`: a million objects on all cores, seconds and memory. The exit
+code tells whether all bounds were kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 import warnings
 from pathlib import Path
@@ -131,9 +134,22 @@ def cost(bounds: Bounds, n: int) -> None:
     bounds.at_most("fit at c = 50 against c = 10", whole[50] / whole[10], 2.0)
 
 
+def whole(bounds: Bounds) -> None:
+    took = {}
+    EVCLUS(30, random_state=0).fit(gaussians(30, 2000, 0)[0])  # compiles
+    for c in (10, 50, 1000):
+        data = gaussians(c, 1_000_000, 0)
+        ari, took[c] = timed(EVCLUS(c, random_state=0), data)
+        print(f"c {c} n 1,000,000: {took[c]:.1f} s, ARI {ari:.3f}", flush=True)
+    bounds.at_most("fit at c = 50 against c = 10", took[50] / took[10], 2.0)
+    bounds.at_most("fit at c = 1,000, minutes", took[1000] / 60, 10.0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    bounds.at_most("peak memory of all, data included, GB", peak, 4.0)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["accuracy", "cost"])
+    parser.add_argument("what", choices=["accuracy", "cost", "whole"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--device", default="cpu", help="of the fits whose accuracy is measured")
@@ -143,6 +159,8 @@ def main() -> int:
     bounds = Bounds()
     if given.what == "accuracy":
         accuracy(bounds, given.seeds, given.large, given.device)
+    elif given.what == "whole":
+        whole(bounds)
     else:
         cost(bounds, given.n)
     return bounds.finish()
