@@ -179,7 +179,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     d0: float | str = "auto"
     init: str | ArrayLike | CredalPartition = "auto"
     n_init: int = 1
-    tol: float | str = "auto"
+    tol: float | Literal["auto"] = "auto"
     max_iter: int = 200
     constraint_weight: float = 0.5
     expand_constraints: int = 0

@@ -120,7 +120,7 @@ class TestTypes:
             ("n_clusters", None, "n_clusters must be a valid integer or 'auto', got None"),
             ("n_clusters", 10**30, "n_clusters is too large a number"),
             ("tol", float("nan"), "tol must be a finite number, got nan"),
-            ("tol", "small", "tol must be a valid number, got 'small'"),
+            ("tol", "small", "tol must be a valid number or 'auto', got 'small'"),
             ("d0", [1], "d0 must be a valid number or a valid string"),
             ("metric", 3, "metric must be a valid string, got 3"),
             ("random_state", "abc", "random_state must be a valid integer"),
