@@ -44,5 +44,8 @@ def _graph(view: View, device: torch.device) -> Graph:
         torch.as_tensor(np.asarray(v, np.int32), device=device)
         for v in (view.bounds[block], np.diff(view.bounds)[block], view.graph.shifts)
     )
-    partners = Partners(base, lim, shift, view.graph.size)
+    near = view.graph.near
+    mixed = [torch.as_tensor(x.astype(np.int32), device=device) for x in view.graph.mixed]
+    order, inverse = mixed if near else (None, None)
+    partners = Partners(base, lim, shift, view.graph.size, near, order, inverse)
     return Graph(view.n, view.k, view.own * view.k, tuple(view.bounds[:2].tolist()), (partners,))

@@ -6,6 +6,7 @@ Everything lies in a folder that all workers reach:
 ```
 FOLDER/
   partitions.zarr   the rows, shuffled
+  order.zarr        the places of the rows in their partitions; where some partners are near
   points/           restore points
   back/             masses on their way to the user's order; removed at the end
   answer.zarr       the credal partition, by object
@@ -25,6 +26,7 @@ from evdist.engine.loop import Descent, Solution
 from evdist.engine.partitioning import run_tasks
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
+from evdist.evclus.groups import near_share
 from evdist.evclus.irqp import minimise
 from evdist.evclus.kept import SomePairs
 from evdist.evclus.landmarks import Landmarks
@@ -62,16 +64,13 @@ def fit_partitions(
     tell = report or (lambda news: None)
     client, folder = site.client, site.folder
     focal_sets = first_focal_sets(settings.focal_sets, settings.n_clusters)
-    site.check(X, settings.k, len(focal_sets))
+    site.check(X, settings, focal_sets)
     data = site.lay_out(X, report)
     tell(Progress("first masses", 0, 0))
     (start,) = run_tasks(
         client, find_start, data, metric, focal_sets, settings, site.rows, items=[()]
     )
-    problem = PartitionedProblem(
-        data, start.metric, draw_partition_graph(data.shuffle, settings.k, settings.seed),
-        start.d0, focal_sets, site.rows, start.landmarks.mass.shape[1],
-    )  # fmt: skip
+    problem = _problem(data, start, focal_sets, settings, site)
     tell(Progress(site.news(problem), 0, 0))
     points = RestorePoints(
         join(folder, "points"), problem, _identity(data, metric, settings, start)
@@ -80,11 +79,30 @@ def fit_partitions(
     answer = join(folder, "answer.zarr")
     tell(Progress("answer", 0, 0))
     write_answer(problem, final, answer, join(folder, "back"), client)
-    landmarks = _landmarks(start, final)
+    landmarks = _landmarks(problem, start, final)
     kept = kept_pairs(problem)
     return PartitionedFit(
         answer, focal_sets, solution, start.d0, start.d0_curve, landmarks, kept, data
     )
+
+
+def _problem(
+    data: PartitionedData,
+    start: Start,
+    focal_sets: FocalSets,
+    settings: Settings,
+    site: PartitionSite,
+) -> PartitionedProblem:
+    order, near, groups = None, 0.0, 1
+    if start.grouping is not None:
+        order = PartitionArray(join(site.folder, "order.zarr"), data.shuffle, 1, "uint32")
+        near = near_share(settings.k, settings.n_clusters)
+        groups = len(start.grouping.centres)
+    return PartitionedProblem(
+        data, start.metric,
+        draw_partition_graph(data.shuffle, settings.k, settings.seed, near, groups),
+        start.d0, focal_sets, site.rows, start.landmarks.mass.shape[1], order,
+    )  # fmt: skip
 
 
 def _identity(
@@ -102,6 +120,8 @@ def _identity(
         "focal sets": fingerprint(
             list(start.landmarks.focal_sets.masks), start.landmarks.focal_sets.n_clusters
         ),
+        **({} if start.grouping is None else {"groups": fingerprint(start.grouping.centres)}),
+        **({"rows": "sparse"} if start.landmarks.sparse else {}),
     }
 
 
@@ -118,6 +138,8 @@ def _descend(
     begin: Descent[None] | None = None
     if found is None:
         point = points.begin()
+        if problem.order is not None:
+            problem.order.create()
         run_tasks(
             site.client, place_partition, problem, start, settings, point,
             items=[(b,) for b in range(problem.parts)], size=problem.sizes.placing(),
@@ -154,7 +176,7 @@ def _descend(
         executor.close()
 
 
-def _landmarks(start: Start, final: PartitionArray) -> Landmarks:
+def _landmarks(problem: PartitionedProblem, start: Start, final: PartitionArray) -> Landmarks:
     """The landmarks with their final masses, named by object."""
     landmarks, shuffle = start.landmarks, final.shuffle
     position = landmarks.objects.astype(np.int64)
@@ -162,6 +184,8 @@ def _landmarks(start: Start, final: PartitionArray) -> Landmarks:
     mass = np.empty((len(position), final.width), np.float32)
     for b in np.unique(partition).tolist():
         mine = partition == b
-        mass[mine] = final.read(b)[position[mine] - shuffle.bounds[b]]
+        place = np.argsort(problem.stored(b))  # of each stored row
+        mass[mine] = final.read(b)[place[position[mine] - shuffle.bounds[b]]]
     objects = shuffle.objects_of(position).astype(np.uint32)
-    return replace(landmarks, mass=mass, objects=objects)
+    found = replace(landmarks, mass=mass, objects=objects)
+    return found if problem.order is None else found.with_members()

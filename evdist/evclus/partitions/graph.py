@@ -10,6 +10,10 @@ same worker, and from any partition any other is reached in about root of P step
 Inside, pairs are those of `evdist.kernels.graph`: (o, r) joins place t of b with place t + r of
 b + o. Partitions are cut from a random order, so every pair of objects is about equally likely.
 
+Where clusters are many, the rows of every partition are sorted by preliminary group. Partitions are
+random, so each has about the same groups at the same places, and short shifts join near objects of
+two partitions; the other pairs shift a random order of the places, the same in all partitions.
+
 Symbols
 -------
 n, k, P     objects, partners per object, partitions
@@ -44,11 +48,14 @@ def colour_of(partition: int) -> int:
     return partition % 2
 
 
-def draw_partition_graph(shuffle: Shuffle, k: int, seed: int) -> PairGraph:
-    """The graph on positions; same (n, P, k, seed), same graph.
+def draw_partition_graph(
+    shuffle: Shuffle, k: int, seed: int, near: float = 0.0, groups: int = 1
+) -> PairGraph:
+    """The graph on positions; same arguments, same graph.
 
     An odd k is raised by one: pairs are drawn together with their reverse. Where partitions are
-    tiny there are fewer possible partners than k, and all of them are taken.
+    tiny there are fewer possible partners than k, and all of them are taken. A share `near` of the
+    partners lies within the length of one of so many `groups`.
     """
     n, P, s = shuffle.n, shuffle.count, shuffle.rows
     if n < 2 * P:
@@ -57,14 +64,35 @@ def draw_partition_graph(shuffle: Shuffle, k: int, seed: int) -> PairGraph:
     rng = np.random.default_rng([seed, n, P, k])
     listed = [_classes(o, P, s) for o in offsets]
     want = min(-(-k // 2), sum(map(len, listed)))
+    close = round(near * want)
+    # As far as a group of mean size reaches, but enough different shifts.
+    width = max(s // groups, -(-close // len(offsets)))
+    short = [r[(r <= width) | (r >= s - width)] for r in listed]
+    drawn = _two_way(offsets, short, close, P, s, rng)
+    first = len(drawn)
+    drawn += _two_way(offsets, listed, want - first // 2, P, s, rng)
+    o, r = (tuple(values) for values in zip(*drawn, strict=True))
+    return PairGraph(n, P, o, r, first, seed if first else 0)
+
+
+def _two_way(
+    offsets: tuple[int, ...],
+    listed: list[NDArray[np.int64]],
+    want: int,
+    P: int,
+    s: int,
+    rng: np.random.Generator,
+) -> list[tuple[int, int]]:
+    """So many (offset, shift) of those listed for each offset, and their reverses."""
+    if not want:
+        return []
     # As many of each offset, so that every partner partition counts alike.
     counts = _shared_out(want, [len(shifts) for shifts in listed])
     pairs: set[tuple[int, int]] = set()
     for o, shifts, count in zip(offsets, listed, counts, strict=True):
         for r in rng.choice(shifts, count, replace=False).tolist():
             pairs |= {(o, r), (P - o, -r % s)}
-    drawn = sorted(pairs)
-    return PairGraph(n, P, tuple(o for o, _ in drawn), tuple(r for _, r in drawn))
+    return sorted(pairs)
 
 
 def _classes(o: int, P: int, s: int) -> NDArray[np.int64]:

@@ -46,6 +46,13 @@ class PartitionedProblem:
     rows: Rows
     #: Numbers in a stored row of masses.
     width: int
+    #: Where some partners are near: which stored row is at each place of a partition, (P, s, 1).
+    order: PartitionArray | None = None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are lists of clusters (`evdist.kernels.sparse_rows`)."""
+        return self.width != len(self.focal_sets)
 
     @property
     def n(self) -> int:
@@ -67,15 +74,27 @@ class PartitionedProblem:
         return self.view(partition).partners
 
     def table(self, partition: int) -> NDArray[np.float32]:
-        """The rows of a partition, ready for the metric."""
-        return self.metric.table(self.data.read(partition))
+        """The rows of a partition, ready for the metric, in the order of their places."""
+        rows = self.data.read(partition)
+        return self.metric.table(rows if self.order is None else rows[self.stored(partition)])
+
+    def stored(self, partition: int) -> NDArray[np.uint32]:
+        """Which of the stored rows of a partition is at each of its places."""
+        if self.order is None:
+            return np.arange(self.data.shuffle.size(partition), dtype=np.uint32)
+        return self.order.read(partition)[:, 0]
+
+    def objects(self, partition: int) -> NDArray[np.int64]:
+        """The objects at the places of a partition."""
+        lo, hi = self.data.shuffle.bounds[partition : partition + 2].tolist()
+        return self.data.shuffle.objects(lo, hi)[self.stored(partition)]
 
     def masses(self, url: str) -> PartitionArray:
         """A store of masses of this problem."""
         return PartitionArray(url, self.data.shuffle, self.width, "float32")
 
     def state_problem(self, pairs: ViewPairs) -> Problem:
-        return Problem(self.focal_sets, pairs, pairs.view.plan)
+        return Problem(self.focal_sets, pairs, pairs.view.plan, sparse=self.sparse)
 
     @cached_property
     def sizes(self) -> Sizes:

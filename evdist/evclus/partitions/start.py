@@ -1,7 +1,10 @@
 """Where a fit in partitions starts: d0 and landmarks from a sample, then every partition placed.
 
 The order of the objects is random, so the rows of the first positions are a random sample. One task
-reads them and does what `evdist.evclus.start` does for data in memory; nothing else is sent.
+reads them and does what `evdist.evclus.begin` does for data in memory; nothing else is sent. With
+many clusters these are the means of groups; then each partition is sorted by the groups of its
+rows. The order is stored: if it were found again elsewhere, a row between two groups might change
+its place.
 """
 
 from __future__ import annotations
@@ -14,9 +17,17 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.data.layout import PartitionedData
 from evdist.data.sources import AttributeSource
+from evdist.evclus.begin import (
+    begins_with_groups,
+    has_sparse_rows,
+    labelled_masses,
+    landmarks_of_groups,
+)
+from evdist.evclus.groups import Grouping
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.evclus.rows.protocol import Rows
+from evdist.evclus.sampling import sorted_by_label
 from evdist.evclus.start import (
     PLACED_AGAINST,
     Settings,
@@ -40,6 +51,8 @@ class Start:
     d0: float
     d0_curve: list[tuple[float, float]]
     landmarks: Landmarks
+    #: With many clusters; then objects start in their group and are not placed.
+    grouping: Grouping | None = None
 
 
 def sample_rows(n: int, n_clusters: int) -> int:
@@ -53,6 +66,11 @@ def find_start(
     """The task that draws the sample."""
     X = data.sample(sample_rows(data.n, settings.n_clusters))
     source = AttributeSource.of(X, metric, 1)
+    if begins_with_groups(source.n, focal_sets, settings):
+        grouping, groups = Grouping.find(source, settings.n_clusters, settings.seed)
+        sparse = has_sparse_rows(focal_sets, settings)
+        landmarks = landmarks_of_groups(source, focal_sets, settings, groups, sparse)
+        return Start(source.metric, landmarks.d0, [], landmarks, grouping)
     d0, curve = find_d0(
         source, settings.d0, settings.n_clusters, k=settings.k, seed=settings.seed, rows=rows
     )
@@ -67,9 +85,17 @@ def place_partition(
     point: PartitionArray,
     partition: int,
 ) -> None:
-    """First masses of one partition, written to a store."""
-    if not point.has(partition):
+    """First masses of one partition, written to a store, and before them the order of its rows."""
+    if point.has(partition):
+        return
+    if start.grouping is None:
         point.write(partition, _placed(problem, start, settings, partition))
+        return
+    assert problem.order is not None
+    labels = start.grouping.labels(problem.metric.table(problem.data.read(partition)))
+    order = sorted_by_label(labels)
+    problem.order.write(partition, order.astype(np.uint32)[:, None])
+    point.write(partition, labelled_masses(labels[order], problem.focal_sets, problem.sparse))
 
 
 def _placed(
