@@ -54,8 +54,9 @@ def _send(
     problem: PartitionedProblem, back: Exchange, final: PartitionArray, partition: int
 ) -> int:
     """Also how many of the rows, where they are lists, are full."""
+    lo, hi = final.shuffle.bounds[partition : partition + 2].tolist()
     mass = final.read(partition)
-    back.put(str(partition), problem.objects(partition), mass)
+    back.put(str(partition), final.shuffle.objects(lo, hi), mass)
     return full_rows(mass) if problem.sparse else 0
 
 
@@ -72,7 +73,7 @@ def _collect(
 def kept_pairs(problem: PartitionedProblem) -> SomePairs:
     """Some of the kept pairs, by object: those of a few rows of one partition."""
     view = problem.view(0)
-    rows = min(view.own, -(-MAX_PAIRS // problem.graph.k))
+    rows = min(view.own, -(-MAX_PAIRS // view.k))
     parts = (0, *view.partners)
     shuffle = problem.data.shuffle
 
@@ -81,8 +82,8 @@ def kept_pairs(problem: PartitionedProblem) -> SomePairs:
         return AttributeSource(np.concatenate(tables), problem.metric)
 
     block = ViewPairs(view, problem.d0, source).block(0, rows)
-    entry = np.flatnonzero(np.arange(problem.graph.k) < block.degree[:, None])[:MAX_PAIRS]
-    places = np.concatenate([shuffle.bounds[q] + problem.stored(q).astype(int) for q in parts])
-    i = shuffle.objects_of(places[entry // problem.graph.k])
+    entry = np.flatnonzero(np.arange(view.k) < block.degree[:, None])[:MAX_PAIRS]
+    places = np.concatenate([np.arange(*shuffle.bounds[q : q + 2]) for q in parts])
+    i = shuffle.objects_of(places[entry // view.k])
     j = shuffle.objects_of(places[block.partner[entry]])
     return SomePairs(i.astype(np.uint32), j.astype(np.uint32), block.delta[entry])

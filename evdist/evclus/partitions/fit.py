@@ -6,7 +6,7 @@ Everything lies in a folder that all workers reach:
 ```
 FOLDER/
   partitions.zarr   the rows, shuffled
-  order.zarr        the places of the rows in their partitions; where some partners are near
+  groups.zarr       the group of each row; where some partners are near
   points/           restore points
   back/             masses on their way to the user's order; removed at the end
   answer.zarr       the credal partition, by object
@@ -31,11 +31,11 @@ from evdist.evclus.irqp import minimise
 from evdist.evclus.kept import SomePairs
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.answer import kept_pairs, write_answer
-from evdist.evclus.partitions.graph import draw_partition_graph
+from evdist.evclus.partitions.graph import draw_near_pairs, draw_partition_graph
 from evdist.evclus.partitions.points import RestorePoints
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.evclus.partitions.sites import PartitionSite
-from evdist.evclus.partitions.start import Start, find_start, place_partition
+from evdist.evclus.partitions.start import Start, find_start, group_sizes, place_partition
 from evdist.evclus.solver import first_focal_sets
 from evdist.evclus.start import Settings
 from evdist.stores.fingerprints import fingerprint
@@ -93,15 +93,15 @@ def _problem(
     settings: Settings,
     site: PartitionSite,
 ) -> PartitionedProblem:
-    order, near, groups = None, 0.0, 1
+    k, seed, labels, near = settings.k, settings.seed, None, None
     if start.grouping is not None:
-        order = PartitionArray(join(site.folder, "order.zarr"), data.shuffle, 1, "uint32")
-        near = near_share(settings.k, settings.n_clusters)
-        groups = len(start.grouping.centres)
+        labels = PartitionArray(join(site.folder, "groups.zarr"), data.shuffle, 1, "uint32")
+        share = near_share(k, settings.n_clusters)
+        near = draw_near_pairs(data.shuffle, k, share, len(start.grouping.centres), seed)
+        k -= near.k
     return PartitionedProblem(
-        data, start.metric,
-        draw_partition_graph(data.shuffle, settings.k, settings.seed, near, groups),
-        start.d0, focal_sets, site.rows, start.landmarks.mass.shape[1], order,
+        data, start.metric, draw_partition_graph(data.shuffle, k, seed), start.d0, focal_sets,
+        site.rows, start.landmarks.mass.shape[1], near, labels,
     )  # fmt: skip
 
 
@@ -138,8 +138,8 @@ def _descend(
     begin: Descent[None] | None = None
     if found is None:
         point = points.begin()
-        if problem.order is not None:
-            problem.order.create()
+        if problem.labels is not None:
+            problem.labels.create()
         run_tasks(
             site.client, place_partition, problem, start, settings, point,
             items=[(b,) for b in range(problem.parts)], size=problem.sizes.placing(),
@@ -150,6 +150,10 @@ def _descend(
         point, known = found
         if known["history"]:
             begin = Descent(None, tuple(known["history"]), known["error"])
+    if problem.near is not None:
+        parts = [(b,) for b in range(problem.parts)]
+        sizes = run_tasks(site.client, group_sizes, problem, items=parts)
+        problem = replace(problem, near_entries=problem.near.entries(np.array(sizes)))
     executor = site.executor(problem, point)
     every, stop = whole_cycles(site.checkpoint_every), settings.stop
     at = (0 if begin is None else begin.steps, point)
@@ -184,8 +188,7 @@ def _landmarks(problem: PartitionedProblem, start: Start, final: PartitionArray)
     mass = np.empty((len(position), final.width), np.float32)
     for b in np.unique(partition).tolist():
         mine = partition == b
-        place = np.argsort(problem.stored(b))  # of each stored row
-        mass[mine] = final.read(b)[place[position[mine] - shuffle.bounds[b]]]
+        mass[mine] = final.read(b)[position[mine] - shuffle.bounds[b]]
     objects = shuffle.objects_of(position).astype(np.uint32)
     found = replace(landmarks, mass=mass, objects=objects)
-    return found if problem.order is None else found.with_members()
+    return found if problem.near is None else found.with_members()

@@ -9,10 +9,7 @@ same worker, and from any partition any other is reached in about root of P step
 
 Inside, pairs are those of `evdist.kernels.graph`: (o, r) joins place t of b with place t + r of
 b + o. Partitions are cut from a random order, so every pair of objects is about equally likely.
-
-Where clusters are many, the rows of every partition are sorted by preliminary group. Partitions are
-random, so each has about the same groups at the same places, and short shifts join near objects of
-two partitions; the other pairs shift a random order of the places, the same in all partitions.
+With many clusters a part of the partners is near (`evdist.evclus.partitions.near`).
 
 Symbols
 -------
@@ -23,6 +20,7 @@ view        the rows of a partition and, behind them, those of its partners: wha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -31,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.engine.plan import PIECE_ROWS, Plan
-from evdist.kernels.graph import PairGraph, fill_partners
+from evdist.evclus.partitions.near import NearPairs, Sorted
+from evdist.kernels.graph import PairGraph, fill_near, fill_partners
 from evdist.kernels.shuffle import Shuffle
 
 
@@ -48,14 +47,17 @@ def colour_of(partition: int) -> int:
     return partition % 2
 
 
-def draw_partition_graph(
-    shuffle: Shuffle, k: int, seed: int, near: float = 0.0, groups: int = 1
-) -> PairGraph:
-    """The graph on positions; same arguments, same graph.
+def draw_near_pairs(shuffle: Shuffle, k: int, share: float, groups: int, seed: int) -> NearPairs:
+    """Near pairs for a share of the k partners; the others are drawn by `draw_partition_graph`."""
+    rng = np.random.default_rng([seed, 37, shuffle.n, shuffle.count, k])
+    return NearPairs.draw(round(share * -(-k // 2)), groups, odd_offsets(shuffle.count), rng)
+
+
+def draw_partition_graph(shuffle: Shuffle, k: int, seed: int) -> PairGraph:
+    """The graph of uniform pairs on positions; same (n, P, k, seed), same graph.
 
     An odd k is raised by one: pairs are drawn together with their reverse. Where partitions are
-    tiny there are fewer possible partners than k, and all of them are taken. A share `near` of the
-    partners lies within the length of one of so many `groups`.
+    tiny there are fewer possible partners than k, and all of them are taken.
     """
     n, P, s = shuffle.n, shuffle.count, shuffle.rows
     if n < 2 * P:
@@ -64,35 +66,14 @@ def draw_partition_graph(
     rng = np.random.default_rng([seed, n, P, k])
     listed = [_classes(o, P, s) for o in offsets]
     want = min(-(-k // 2), sum(map(len, listed)))
-    close = round(near * want)
-    # As far as a group of mean size reaches, but enough different shifts.
-    width = max(s // groups, -(-close // len(offsets)))
-    short = [r[(r <= width) | (r >= s - width)] for r in listed]
-    drawn = _two_way(offsets, short, close, P, s, rng)
-    first = len(drawn)
-    drawn += _two_way(offsets, listed, want - first // 2, P, s, rng)
-    o, r = (tuple(values) for values in zip(*drawn, strict=True))
-    return PairGraph(n, P, o, r, first, seed if first else 0)
-
-
-def _two_way(
-    offsets: tuple[int, ...],
-    listed: list[NDArray[np.int64]],
-    want: int,
-    P: int,
-    s: int,
-    rng: np.random.Generator,
-) -> list[tuple[int, int]]:
-    """So many (offset, shift) of those listed for each offset, and their reverses."""
-    if not want:
-        return []
     # As many of each offset, so that every partner partition counts alike.
     counts = _shared_out(want, [len(shifts) for shifts in listed])
     pairs: set[tuple[int, int]] = set()
     for o, shifts, count in zip(offsets, listed, counts, strict=True):
         for r in rng.choice(shifts, count, replace=False).tolist():
             pairs |= {(o, r), (P - o, -r % s)}
-    return sorted(pairs)
+    drawn = sorted(pairs)
+    return PairGraph(n, P, tuple(o for o, _ in drawn), tuple(r for _, r in drawn))
 
 
 def _classes(o: int, P: int, s: int) -> NDArray[np.int64]:
@@ -121,6 +102,9 @@ class View:
 
     graph: PairGraph
     partition: int
+    near: NearPairs | None = None
+    #: The rows of any partition by group; asked where some partners are near.
+    by_group: Callable[[int], Sorted] | None = None
 
     @cached_property
     def partners(self) -> tuple[int, ...]:
@@ -145,7 +129,7 @@ class View:
 
     @property
     def k(self) -> int:
-        return self.graph.k
+        return self.graph.k + (0 if self.near is None else self.near.k)
 
     @cached_property
     def plan(self) -> Plan:
@@ -156,14 +140,36 @@ class View:
 
     def pairs(self, lo: int, hi: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Partner places of own rows lo..hi-1, (rows, k), and how many each row has, (rows,)."""
-        at = {p: i + 1 for i, p in enumerate(self.partners)}
-        P, b = self.graph.colours, self.partition
-        blocks = np.array([at[(b + o) % P] for o in self.graph.offsets])
-        partner = np.empty((hi - lo, self.k), np.uint32)
+        blocks = self.blocks(self.graph.offsets)
+        partner = np.empty((hi - lo, self.graph.k), np.uint32)
         degree = np.empty(hi - lo, np.int64)
         shifts = np.array(self.graph.shifts)
         fill_partners(
             lo, self.graph.size, self.bounds, blocks, shifts, self.graph.near, *self.graph.mixed,
             partner, degree,
         )  # fmt: skip
+        if self.near is None:
+            return partner, degree
+        far, partner = partner, np.empty((hi - lo, self.k), np.uint32)
+        place, first, order = self._by_group
+        fill_near(
+            lo, place, first, order, self.bounds, self.blocks(self.near.offsets),
+            np.array(self.near.steps), np.array(self.near.turns), np.array(self.near.back),
+            far, partner, degree,
+        )  # fmt: skip
         return partner, degree
+
+    def blocks(self, offsets: Sequence[int]) -> NDArray[np.int64]:
+        """Numbers, within the view, of the partner partitions at some offsets."""
+        at = {p: i + 1 for i, p in enumerate(self.partners)}
+        return np.array([at[(self.partition + o) % self.graph.colours] for o in offsets])
+
+    @cached_property
+    def _by_group(self) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]:
+        """Places of the own rows by group; where groups begin, and the order, of all partitions."""
+        assert self.by_group is not None
+        found = [self.by_group(q) for q in (self.partition, *self.partners)]
+        place = np.empty(self.own, np.uint32)
+        place[found[0].order] = np.arange(self.own, dtype=np.uint32)
+        first = np.stack([rows.first for rows in found])
+        return place, first, np.concatenate([rows.order for rows in found])

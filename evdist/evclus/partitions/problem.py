@@ -21,6 +21,7 @@ from evdist.belief import FocalSets
 from evdist.data.layout import PartitionedData
 from evdist.data.sources import AttributeSource
 from evdist.evclus.partitions.graph import View
+from evdist.evclus.partitions.near import NearPairs, Sorted
 from evdist.evclus.partitions.sizes import BLOCK, Sizes
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.protocol import Rows
@@ -46,8 +47,10 @@ class PartitionedProblem:
     rows: Rows
     #: Numbers in a stored row of masses.
     width: int
-    #: Where some partners are near: which stored row is at each place of a partition, (P, s, 1).
-    order: PartitionArray | None = None
+    near: NearPairs | None = None
+    #: Where some partners are near: the group of each row, and the near partners of all rows.
+    labels: PartitionArray | None = None
+    near_entries: int = 0
 
     @property
     def sparse(self) -> bool:
@@ -65,29 +68,22 @@ class PartitionedProblem:
     @property
     def scale(self) -> float:
         """Turns a sum over pairs into their mean."""
-        return 2.0 / self.graph.entries
+        return 2.0 / (self.graph.entries + self.near_entries)
 
     def view(self, partition: int) -> View:
-        return View(self.graph, partition)
+        return View(self.graph, partition, self.near, self.by_group)
+
+    def by_group(self, partition: int) -> Sorted:
+        """The rows of a partition by group."""
+        assert self.labels is not None and self.near is not None
+        return Sorted.of(self.labels.read(partition)[:, 0], self.near.groups)
 
     def neighbours(self, partition: int) -> tuple[int, ...]:
         return self.view(partition).partners
 
     def table(self, partition: int) -> NDArray[np.float32]:
-        """The rows of a partition, ready for the metric, in the order of their places."""
-        rows = self.data.read(partition)
-        return self.metric.table(rows if self.order is None else rows[self.stored(partition)])
-
-    def stored(self, partition: int) -> NDArray[np.uint32]:
-        """Which of the stored rows of a partition is at each of its places."""
-        if self.order is None:
-            return np.arange(self.data.shuffle.size(partition), dtype=np.uint32)
-        return self.order.read(partition)[:, 0]
-
-    def objects(self, partition: int) -> NDArray[np.int64]:
-        """The objects at the places of a partition."""
-        lo, hi = self.data.shuffle.bounds[partition : partition + 2].tolist()
-        return self.data.shuffle.objects(lo, hi)[self.stored(partition)]
+        """The rows of a partition, ready for the metric."""
+        return self.metric.table(self.data.read(partition))
 
     def masses(self, url: str) -> PartitionArray:
         """A store of masses of this problem."""
@@ -98,7 +94,7 @@ class PartitionedProblem:
 
     @cached_property
     def sizes(self) -> Sizes:
-        return Sizes(self.data.shuffle, self.data.d, self.graph.k, self.width)
+        return Sizes(self.data.shuffle, self.data.d, self.view(0).k, self.width)
 
 
 @dataclass(frozen=True)

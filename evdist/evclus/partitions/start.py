@@ -2,9 +2,8 @@
 
 The order of the objects is random, so the rows of the first positions are a random sample. One task
 reads them and does what `evdist.evclus.begin` does for data in memory; nothing else is sent. With
-many clusters these are the means of groups; then each partition is sorted by the groups of its
-rows. The order is stored: if it were found again elsewhere, a row between two groups might change
-its place.
+many clusters these are the means of groups; then the group of each row is stored, from which near
+partners follow: if it were found again elsewhere, a row between two groups might be in the other.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from evdist.evclus.groups import Grouping
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.evclus.rows.protocol import Rows
-from evdist.evclus.sampling import sorted_by_label
 from evdist.evclus.start import (
     PLACED_AGAINST,
     Settings,
@@ -85,17 +83,20 @@ def place_partition(
     point: PartitionArray,
     partition: int,
 ) -> None:
-    """First masses of one partition, written to a store, and before them the order of its rows."""
+    """First masses of one partition, written to a store, and before them the groups of its rows."""
     if point.has(partition):
         return
-    if start.grouping is None:
+    if start.grouping is None or problem.labels is None:
         point.write(partition, _placed(problem, start, settings, partition))
         return
-    assert problem.order is not None
-    labels = start.grouping.labels(problem.metric.table(problem.data.read(partition)))
-    order = sorted_by_label(labels)
-    problem.order.write(partition, order.astype(np.uint32)[:, None])
-    point.write(partition, labelled_masses(labels[order], problem.focal_sets, problem.sparse))
+    labels = start.grouping.labels(problem.table(partition))
+    problem.labels.write(partition, labels.astype(np.uint32)[:, None])
+    point.write(partition, labelled_masses(labels, problem.focal_sets, problem.sparse))
+
+
+def group_sizes(problem: PartitionedProblem, partition: int) -> NDArray[np.int64]:
+    """Rows of each group in a partition, (G,)."""
+    return np.diff(problem.by_group(partition).first)
 
 
 def _placed(
