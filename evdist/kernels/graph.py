@@ -274,8 +274,9 @@ def fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner,
 def fill_near(lo, place, first, order, bounds, block, step, turn, back, far, partner, degree):
     """Partner places (rows, k) of the rows from `lo` on: uniform ones that are there, then near.
 
-    The formula is that of `evdist.evclus.partitions.near`. place (own,) is the inverse of the own part of `order` (view,); first (blocks, G + 1) says where
-    the groups of each partition of the view begin. `degree` counts the uniform partners, in `far`.
+    The formula is that of `evdist.evclus.partitions.near`. place (own,) is the inverse of the own
+    part of `order` (view,); first (blocks, G + 1) says where the groups of each partition of the
+    view begin. `degree` counts the uniform partners, in `far`.
     """
     G = first.shape[1] - 1
     for row in range(partner.shape[0]):

@@ -31,7 +31,9 @@ def X() -> np.ndarray:
 
 def model(**options) -> EVCLUS:
     known = {"d0": "q0.5", "n_dissimilarities": 20, "random_state": 1, "partitions": 8}
-    return EVCLUS(3, **{**known, "tol": 1e-4, "n_jobs": 1, "checkpoint_every": 4, **options})
+    return EVCLUS(
+        **{"n_clusters": 3, **known, "tol": 1e-4, "n_jobs": 1, "checkpoint_every": 4, **options}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +111,24 @@ def mortal(tmp_path_factory) -> Iterator[Client]:
 
 @pytest.mark.parametrize("stage", ["shuffle", "lay out", "place", "fit"])
 def test_a_worker_killed_in_any_stage_changes_no_bit(mortal, X, here, stage):
-    wait_for_workers(mortal, 2)
     killed: list[int] = []
+    lazy = da.from_array(X, chunks=(301, 3))
+    there = model(callbacks=[_killing(mortal, stage, killed)]).fit(lazy, client=mortal)
+    assert killed and same(there, here)
+
+
+@pytest.mark.parametrize("stage", ["place", "fit"])
+def test_near_partners_survive_a_killed_worker(mortal, stage):
+    X = make_blobs(3000, 4, centers=30, random_state=2)[0].astype(np.float32)
+    options = {"n_clusters": 30, "d0": "auto", "n_dissimilarities": 40}
+    killed: list[int] = []
+    there = model(**options, callbacks=[_killing(mortal, stage, killed)]).fit(X, client=mortal)
+    assert killed and same(there, model(**options).fit(X))
+
+
+def _killing(mortal: Client, stage: str, killed: list[int]):
+    """A callback that kills a worker once, in a stage."""
+    wait_for_workers(mortal, 2)
 
     def kill(progress) -> None:
         if (
@@ -122,9 +140,7 @@ def test_a_worker_killed_in_any_stage_changes_no_bit(mortal, X, here, stage):
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
 
-    lazy = da.from_array(X, chunks=(301, 3))
-    there = model(callbacks=[kill]).fit(lazy, client=mortal)
-    assert killed and same(there, here)
+    return kill
 
 
 def test_a_worker_that_joins_gets_partitions(mortal, X, here):

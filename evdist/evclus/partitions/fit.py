@@ -98,7 +98,7 @@ def _problem(
         labels = PartitionArray(join(site.folder, "groups.zarr"), data.shuffle, 1, "uint32")
         share = near_share(k, settings.n_clusters)
         near = draw_near_pairs(data.shuffle, k, share, len(start.grouping.centres), seed)
-        k -= near.k
+        k = max(k - near.k, 0)
     return PartitionedProblem(
         data, start.metric, draw_partition_graph(data.shuffle, k, seed), start.d0, focal_sets,
         site.rows, start.landmarks.mass.shape[1], near, labels,

@@ -110,7 +110,9 @@ class View:
     def partners(self) -> tuple[int, ...]:
         """Numbers of the partner partitions, in the order of the view."""
         P, b = self.graph.colours, self.partition
-        return tuple(dict.fromkeys((b + o) % P for o in sorted(set(self.graph.offsets))))
+        near = () if self.near is None else self.near.offsets
+        offsets = {o % P for o in (*self.graph.offsets, *near)}
+        return tuple(dict.fromkeys((b + o) % P for o in sorted(offsets)))
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
@@ -143,7 +145,7 @@ class View:
         blocks = self.blocks(self.graph.offsets)
         partner = np.empty((hi - lo, self.graph.k), np.uint32)
         degree = np.empty(hi - lo, np.int64)
-        shifts = np.array(self.graph.shifts)
+        shifts = np.array(self.graph.shifts, np.int64)
         fill_partners(
             lo, self.graph.size, self.bounds, blocks, shifts, self.graph.near, *self.graph.mixed,
             partner, degree,
@@ -162,7 +164,8 @@ class View:
     def blocks(self, offsets: Sequence[int]) -> NDArray[np.int64]:
         """Numbers, within the view, of the partner partitions at some offsets."""
         at = {p: i + 1 for i, p in enumerate(self.partners)}
-        return np.array([at[(self.partition + o) % self.graph.colours] for o in offsets])
+        found = [at[(self.partition + o) % self.graph.colours] for o in offsets]
+        return np.array(found, np.int64)
 
     @cached_property
     def _by_group(self) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]:

@@ -94,7 +94,8 @@ class PartitionedProblem:
 
     @cached_property
     def sizes(self) -> Sizes:
-        return Sizes(self.data.shuffle, self.data.d, self.view(0).k, self.width)
+        near = self.near is not None
+        return Sizes(self.data.shuffle, self.data.d, self.view(0).k, self.width, near)
 
 
 @dataclass(frozen=True)

@@ -86,11 +86,10 @@ class PartitionSite:
             return  # a worker sees for itself
         n, d = table_shape(X)
         k, width = settings.k, len(focal_sets)
-        lists = begins_with_groups(n, focal_sets, settings)
-        lists &= has_sparse_rows(focal_sets, settings)
-        if lists:
-            width = WORDS
-        sizes = Sizes(Shuffle.of(n, self.partitions), d, k, width)
+        near = begins_with_groups(n, focal_sets, settings)
+        lists = near and has_sparse_rows(focal_sets, settings)
+        width = WORDS if lists else width
+        sizes = Sizes(Shuffle.of(n, self.partitions), d, k, width, near)
         if self._on_device:
             # The pairs of one partition, and those of no other, are there at a time.
             rows: Any = self.rows
