@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource, Source
 from evdist.evclus.sampling import run_blocks, sorted_by_label
-from evdist.kernels.distances import METRICS, Metric, distances
+from evdist.kernels.distances import METRICS
 
 #: Objects that the groups are found on: enough to know each cluster by dozens.
 MIN_SAMPLE, SAMPLE_PER_CLUSTER = 2000, 60
@@ -52,10 +51,16 @@ OWN_PARTNERS = 8
 
 @dataclass(frozen=True)
 class Groups:
-    """A partition of all objects: labels (n,), and one object of each group near its middle."""
+    """A partition of all objects: labels (n,), and one object of each group near its middle.
+
+    Where there are means, V (p, d) are those that an object is compared with, and `group` (p,) says
+    to which group each of them belongs.
+    """
 
     labels: NDArray[np.int32]
     middle: NDArray[np.uint32]
+    V: NDArray[np.float32] | None = None
+    group: NDArray[np.int64] | None = None
 
     @property
     def count(self) -> int:
@@ -70,64 +75,9 @@ def near_share(k: int, c: int) -> float:
 def find_groups(source: Source, n_clusters: int, seed: int, n_threads: int = 1) -> Groups:
     """A preliminary partition into `n_clusters` groups (fewer where objects are equal)."""
     with threadpool_limits(1):
-        if has_means(source):
-            return _by_means(source, n_clusters, seed, n_threads)[0]
+        if isinstance(source, AttributeSource) and METRICS[source.name][0] == "squares":
+            return _by_means(source, n_clusters, seed, n_threads)
         return _by_medoids(source, n_clusters, seed, n_threads)
-
-
-def has_means(source: Source) -> TypeGuard[AttributeSource]:
-    """Whether the mean of some objects is what they are nearest to."""
-    return isinstance(source, AttributeSource) and METRICS[source.name][0] == "squares"
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """Tells the group of any row: the nearest of some means or medoids. Small.
-
-    Attributes
-    ----------
-    centres : (groups, d) float32
-        Ready for the metric, in the order of the groups.
-    metric : Metric
-    """
-
-    centres: NDArray[np.float32]
-    metric: Metric
-
-    @classmethod
-    def find(
-        cls, source: AttributeSource, n_clusters: int, seed: int, n_threads: int = 1
-    ) -> tuple[Grouping, Groups]:
-        """From a sample of the rows; also the groups of these, as :func:`find_groups` has them."""
-        with threadpool_limits(1):
-            if has_means(source):
-                groups, centres = _by_means(source, n_clusters, seed, n_threads)
-                return cls(centres, source.metric), groups
-            groups = _by_medoids(source, n_clusters, seed, n_threads)
-        return cls(source.subset(groups.middle).rows, source.metric), groups
-
-    def labels(self, table: NDArray[np.float32]) -> NDArray[np.int32]:
-        """Groups of rows that are ready for the metric, (n,); each by itself, in fixed blocks."""
-        found = np.empty(len(table), np.int32)
-        known = AttributeSource.of_rows(self.centres, self.metric)
-        every = np.arange(known.n, dtype=np.uint32)
-        with threadpool_limits(1):
-            for lo in range(0, len(table), _BLOCK):
-                rows = table[lo : lo + _BLOCK]
-                if has_means(known):
-                    found[lo : lo + _BLOCK] = nearest_means(rows, self.centres)
-                    continue
-                mine = np.arange(len(rows), dtype=np.uint32)
-                others = np.tile(every, (len(rows), 1))
-                D = distances(self.metric, known.table, others, rows, mine)
-                found[lo : lo + _BLOCK] = D.argmin(axis=1)
-        return found
-
-
-def nearest_means(rows: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The mean next to each row of a table, padded or not; of equally near ones the first."""
-    norm = (centres.astype(float) ** 2).sum(axis=1)
-    return (norm - 2.0 * (rows[:, : centres.shape[1]] @ centres.T)).argmin(axis=1)
 
 
 def resolution(source: Source, groups: Groups, seed: int) -> float:
@@ -153,9 +103,7 @@ def resolution(source: Source, groups: Groups, seed: int) -> float:
 
 
 # ---------------------------------------------------------------------- with means
-def _by_means(
-    source: AttributeSource, c: int, seed: int, n_threads: int
-) -> tuple[Groups, NDArray[np.float32]]:
+def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Groups:
     from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
 
     rng, some = sample_of(source.n, c, seed)
@@ -173,13 +121,16 @@ def _by_means(
         found = KMeans(len(centres), init=centres, n_init=1, max_iter=LLOYD_END).fit(S)
     centres = neighbours_together(found.cluster_centers_).astype(np.float32)
     labels = np.empty(source.n, np.int32)
+    norm = (centres.astype(float) ** 2).sum(axis=1)
 
     def fill(lo: int) -> None:
-        labels[lo : lo + _BLOCK] = nearest_means(source.table[lo : lo + _BLOCK], centres)
+        rows = source.table[lo : lo + _BLOCK, :d]
+        labels[lo : lo + _BLOCK] = (norm - 2.0 * (rows @ centres.T)).argmin(axis=1)
 
     run_blocks(fill, range(0, source.n, _BLOCK), n_threads)
     near = ((S[:, None] - centres[labels[some]][:, None]) ** 2).sum(axis=2)[:, 0]
-    return Groups(labels, middles(some, labels[some], near, len(centres))), centres
+    middle = middles(some, labels[some], near, len(centres))
+    return Groups(labels, middle, centres, np.arange(len(centres)))
 
 
 def sample_of(n: int, c: int, seed: int) -> tuple[np.random.Generator, NDArray[np.int64]]:

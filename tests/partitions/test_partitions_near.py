@@ -11,7 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, CredalPartition
 from evdist.data.sources import AttributeSource
-from evdist.evclus.groups import Grouping, find_groups
+from evdist.evclus.grouping import Grouping
+from evdist.evclus.groups import find_groups
 from evdist.evclus.partitions import owner as owner_module
 from evdist.evclus.partitions import sites as sites_module
 from evdist.evclus.partitions.graph import View, draw_near_pairs, draw_partition_graph

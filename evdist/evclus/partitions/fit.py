@@ -97,7 +97,7 @@ def _problem(
     if start.grouping is not None:
         labels = PartitionArray(join(site.folder, "groups.zarr"), data.shuffle, 1, "uint32")
         share = near_share(k, settings.n_clusters)
-        near = draw_near_pairs(data.shuffle, k, share, len(start.grouping.centres), seed)
+        near = draw_near_pairs(data.shuffle, k, share, start.grouping.count, seed)
         k = max(k - near.k, 0)
     return PartitionedProblem(
         data, start.metric, draw_partition_graph(data.shuffle, k, seed), start.d0, focal_sets,
@@ -120,7 +120,11 @@ def _identity(
         "focal sets": fingerprint(
             list(start.landmarks.focal_sets.masks), start.landmarks.focal_sets.n_clusters
         ),
-        **({} if start.grouping is None else {"groups": fingerprint(start.grouping.centres)}),
+        **(
+            {}
+            if start.grouping is None
+            else {"groups": fingerprint(start.grouping.V, start.grouping.group)}
+        ),
         **({"rows": "sparse"} if start.landmarks.sparse else {}),
     }
 

@@ -22,7 +22,7 @@ from evdist.evclus.begin import (
     labelled_masses,
     landmarks_of_groups,
 )
-from evdist.evclus.groups import Grouping
+from evdist.evclus.grouping import Grouping
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.evclus.rows.protocol import Rows
@@ -90,7 +90,7 @@ def place_partition(
         point.write(partition, _placed(problem, start, settings, partition))
         return
     labels = start.grouping.labels(problem.table(partition))
-    problem.labels.write(partition, labels.astype(np.uint32)[:, None])
+    problem.labels.write(partition, labels[:, None])
     point.write(partition, labelled_masses(labels, problem.focal_sets, problem.sparse))
 
 
