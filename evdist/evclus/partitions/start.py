@@ -106,6 +106,10 @@ def _placed(
     if settings.init == "random":
         rng = np.random.default_rng([settings.seed, 5, partition])
         return random_masses(size, problem.width, rng)
+    if len(start.landmarks.objects) == problem.n:
+        # All objects are landmarks: the fit goes the way from the best start, as in one place.
+        lo, hi = problem.data.shuffle.bounds[partition : partition + 2].tolist()
+        return start.landmarks.mass[lo:hi]
     X = problem.data.read(partition)
     k = min(settings.k, PLACED_AGAINST)
     mass = place(start.landmarks, X, k=k, seed=settings.seed, rows=problem.rows)
