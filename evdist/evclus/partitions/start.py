@@ -72,7 +72,9 @@ def find_start(
     d0, curve = find_d0(
         source, settings.d0, settings.n_clusters, k=settings.k, seed=settings.seed, rows=rows
     )
-    _, landmarks = first_masses(source, focal_sets, d0, settings, rows)
+    # Landmarks that are all objects are solved too: the pairs of the fit are others than those that
+    # their best start was chosen on, and may lead it to another minimum.
+    _, landmarks = first_masses(source, focal_sets, d0, settings, rows, settled=True)
     return Start(source.metric, d0, curve, landmarks)
 
 
@@ -107,7 +109,6 @@ def _placed(
         rng = np.random.default_rng([settings.seed, 5, partition])
         return random_masses(size, problem.width, rng)
     if len(start.landmarks.objects) == problem.n:
-        # All objects are landmarks: the fit goes the way from the best start, as in one place.
         lo, hi = problem.data.shuffle.bounds[partition : partition + 2].tolist()
         return start.landmarks.mass[lo:hi]
     X = problem.data.read(partition)
