@@ -121,10 +121,11 @@ def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Gro
         warnings.simplefilter("ignore")
         seeds, _ = kmeans_plusplus(S, q, random_state=state, n_local_trials=1)
         small = KMeans(q, init=seeds, n_init=1, max_iter=LLOYD).fit(S)
-        count = np.bincount(small.labels_, minlength=q)
-        merged = Means.merged(small.cluster_centers_, count, c)
+        used, theirs, count = np.unique(small.labels_, return_inverse=True, return_counts=True)
+        merged = Means.merged(small.cluster_centers_[used], count, c)
         found = KMeans(merged.count, init=merged.middles(), n_init=1, max_iter=LLOYD_END).fit(S)
-    means = likelier(S, merged, Means.single(found.cluster_centers_)).numbered()
+    single = Means.single(found.cluster_centers_)
+    means = likelier(S, (merged, merged.group[theirs]), (single, found.labels_)).numbered()
     labels = np.empty(source.n, np.int32)
 
     def fill(lo: int) -> None:
@@ -149,11 +150,10 @@ class Means:
 
     @classmethod
     def merged(cls, V: NDArray, weight: NDArray, c: int) -> Means:
-        """c groups of the means that have objects, by Ward's method."""
-        V, weight = V[weight > 0], weight[weight > 0].astype(float)
+        """c groups of means that have objects, all of them, by Ward's method."""
         few = len(V) <= c
         group = np.arange(len(V)) if few else fcluster(linkage(V, "ward"), c, "maxclust") - 1
-        return cls(V.astype(np.float32), group, weight)
+        return cls(V.astype(np.float32), group, weight.astype(float))
 
     @property
     def count(self) -> int:
@@ -189,29 +189,29 @@ class Means:
         return middle
 
 
-def likelier(S: NDArray, merged: Means, single: Means) -> Means:
-    """The partition under which the sample is likelier, every group a Gaussian of its own shape.
+def likelier(S: NDArray, merged: tuple[Means, NDArray], single: tuple[Means, NDArray]) -> Means:
+    """Of two partitions, with the labels of the sample, that under which it is likelier.
 
-    Both have as many groups, so that the likelihoods compare. Where objects are too few to tell
-    the shapes, `single`.
+    Every group is a Gaussian of its own shape. Both partitions have as many groups, so that the
+    likelihoods compare. Where objects are too few to tell the shapes, `single`.
     """
-    if len(S) < SHAPE_SAMPLE * S.shape[1] * single.count or merged.count != single.count:
-        return single
-    better = _likelihood(S, merged.nearest(S)) > _likelihood(S, single.nearest(S))
-    return merged if better else single
+    c, d = single[0].count, S.shape[1]
+    if len(S) < SHAPE_SAMPLE * d * c or merged[0].count != c:
+        return single[0]
+    better = _likelihood(S, merged[1]) > _likelihood(S, single[1])
+    return merged[0] if better else single[0]
 
 
 def _likelihood(S: NDArray, labels: NDArray) -> float:
     """sum_g n_g (log n_g - log |Sigma_g| / 2): the classification likelihood but for constants."""
-    d = S.shape[1]
-    order = np.argsort(labels, kind="stable")
-    size = np.bincount(labels)
-    parts = [x.astype(float) for x in np.split(S[order], np.cumsum(size)[:-1]) if len(x)]
+    count = np.bincount(labels)
+    parts = np.split(S[np.argsort(labels, kind="stable")].astype(float), np.cumsum(count)[:-1])
     # A group on a line would have any likelihood.
-    ridge = SHAPE_RIDGE * float(S.var(axis=0, dtype=float).mean()) * np.eye(d)
-    shapes = [np.cov(x.T, bias=True).reshape(d, d) + ridge for x in parts]
-    count = size[size > 0]
-    return float(count @ (np.log(count) - np.linalg.slogdet(np.array(shapes))[1] / 2))
+    ridge = SHAPE_RIDGE * float(S.var(axis=0, dtype=float).mean()) * np.eye(S.shape[1])
+    apart = [x - x.mean(axis=0) for x in parts if len(x)]
+    shape = np.array([x.T @ x / len(x) for x in apart]) + ridge
+    count = count[count > 0]
+    return float(count @ (np.log(count) - np.linalg.slogdet(shape)[1] / 2))
 
 
 def sample_of(n: int, c: int, seed: int) -> tuple[np.random.Generator, NDArray[np.int64]]:

@@ -239,7 +239,7 @@ def test_groups_follow_the_shape_of_clusters(long: bool) -> None:
     # What Ward's method would best make of small groups: the lines themselves.
     merged = Means(S[some].astype(np.float32), lines[some], np.ones(len(S[some])))
     single = Means.single(KMeans(3, n_init=10, random_state=0).fit(S).cluster_centers_)
-    chosen = likelier(S, merged, single)
+    chosen = likelier(S, (merged, merged.nearest(S)), (single, single.nearest(S)))
     assert chosen is (merged if long else single)
     assert adjusted_rand_score(lines, chosen.nearest(S)) > 0.9
 

@@ -45,10 +45,12 @@ def groups_on(device: torch.device, source: AttributeSource, c: int, seed: int) 
     sample = np.ascontiguousarray(source.table[some, :d])
     S = torch.as_tensor(sample).to(device)
     V, count = _lloyd(S, _seeds(S, min(small_groups(c), len(S)), rng), LLOYD)
-    merged = Means.merged(V.cpu().numpy(), count.cpu().numpy(), c)
+    merged = Means.merged(V[count > 0].cpu().numpy(), count[count > 0].cpu().numpy(), c)
     start = torch.as_tensor(merged.middles().astype(np.float32)).to(device)
     V, count = _lloyd(S, start, LLOYD_END)
-    means = likelier(sample, merged, Means.single(V[count > 0].cpu().numpy())).numbered()
+    single = Means.single(V[count > 0].cpu().numpy())
+    both = [(means, _labels(S, means)) for means in (merged, single)]
+    means = likelier(sample, *both).numbered()
     V, group = torch.as_tensor(means.V).to(device), torch.as_tensor(means.group).to(device)
     labels = torch.empty(source.n, dtype=torch.int32, device=device)
     size = _rows_at_once(len(V), d)
@@ -56,6 +58,14 @@ def groups_on(device: torch.device, source: AttributeSource, c: int, seed: int) 
         labels[part * size : (part + 1) * size] = group[_nearest(rows, V)]
     found = labels.cpu().numpy()
     return Groups(found, means.middle_objects(some, sample, found[some]))
+
+
+def _labels(S: Tensor, means: Means) -> np.ndarray:
+    """The groups of the rows of S, on the host."""
+    V = torch.as_tensor(means.V).to(S.device)
+    size = _rows_at_once(len(V), S.shape[1])
+    nearest = torch.cat([_nearest(part, V) for part in S.split(size)])
+    return means.group[nearest.cpu().numpy()]
 
 
 def _rows_at_once(q: int, d: int) -> int:
