@@ -1,0 +1,177 @@
+"""NN-EVCLUS on two Dask workers: what talk costs at which size of network, and data in no process.
+
+    python benchmarks/nnevclus_ranks.py [talk | lazy] [--rounds N] [--rows N]
+
+* talk: rows per second of two workers against one process that does the same steps (two shards) and
+  against one that does the paper's (one shard), for networks and mini-batches of several sizes; once
+  with a mean of the weights after every step, once after LOCAL of them; bytes that a rank receives
+  in a step, and milliseconds that it waits in one. The fastest epoch counts, since other work on the
+  machine slows two processes more than one.
+* lazy: a Dask array of N x 10 on two workers of 900 MB: memory of the client and of the workers,
+  seconds of the fit and of an epoch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import psutil
+from bounds import Bounds
+from distributed import Client, LocalCluster
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+
+from evdist import NNEVCLUS
+from evdist.engine.workers import wait_for_workers
+from evdist.nnevclus import training
+
+#: Hidden layers and mini-batches that are measured.
+SIZES = (((30,), 200), ((30,), 500), ((100, 100), 200), ((100, 100), 500), ((512, 512), 500))
+#: Epochs of a fit that is timed.
+EPOCHS = 12
+
+
+@contextmanager
+def two_workers(**how: Any) -> Iterator[Client]:
+    with (
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0", **how) as cluster,
+        Client(cluster) as client,
+    ):
+        wait_for_workers(client, 2)
+        yield client
+
+
+def model_of(c: int, epochs: int, **how: Any) -> NNEVCLUS:
+    common: dict[str, Any] = {
+        "d0": "q0.2", "tol": 0.0, "n_init": 1, "device": "cpu", "n_jobs": 1, "random_state": 0,
+        "max_iter": epochs, "checkpoint_every": epochs,
+    }  # fmt: skip
+    return NNEVCLUS(c, **{**common, **how})
+
+
+def fit(model: NNEVCLUS, X: Any, client: Any = None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, client=client)
+
+
+# ---------------------------------------------------------------------- clocks inside processes
+def watch(local: int) -> None:
+    """Note the seconds of every epoch that is trained in this process, and set LOCAL."""
+    training.LOCAL = local
+    seconds = training.__dict__["SECONDS"] = []  # functions of a script are sent by value
+    epoch = getattr(training.Trainer.epoch, "__wrapped__", training.Trainer.epoch)
+
+    @wraps(epoch)
+    def timed(self: Any, number: int) -> float:
+        began = time.perf_counter()
+        loss = epoch(self, number)
+        seconds.append(time.perf_counter() - began)
+        return loss
+
+    training.Trainer.epoch = timed  # type: ignore[method-assign]
+
+
+def fastest(model: NNEVCLUS, X: Any, client: Any, local: int) -> float:
+    """Seconds of the fastest epoch of a fit, the first left out."""
+    watch(local)
+    if client is None:
+        fit(model, X)
+        return best_epoch()
+    client.run(watch, local)
+    fit(model, X, client)
+    return max(client.run(best_epoch).values())
+
+
+def best_epoch() -> float:
+    return min(training.__dict__["SECONDS"][1:])
+
+
+def talk(bounds: Bounds, rounds: int, n: int) -> None:
+    X, _ = make_blobs(n, n_features=8, centers=8, cluster_std=1.5, random_state=0)
+    usual = training.LOCAL
+    with two_workers() as client:
+        for hidden, batch in SIZES:
+            how: dict[str, Any] = {"hidden": hidden, "batch_size": batch, "d0": 20.0}
+            runs = [(1, None, usual)] + [(2, c, k) for k in (1, usual) for c in (None, client)]
+            best = [np.inf] * len(runs)
+            for _ in range(rounds):  # in turn: a quiet minute shall not be that of one way only
+                for i, (shards, where, local) in enumerate(runs):
+                    model = model_of(8, EPOCHS, n_shards=shards, **how)
+                    best[i] = min(best[i], fastest(model, X, where, local))
+            one = best.pop(0)
+            weights = sum(w.numel() for w in model.network_.parameters())
+            bounds.head(f"hidden {hidden}, {weights:,} weights, mini-batches of {batch}")
+            bounds.note("rows per second, one shard", n / one, digits=0)
+            for local, both, two in zip((1, usual), best[::2], best[1::2], strict=True):
+                steps = round(n / 2 / batch)
+                bounds.note(f"{local} steps: two shards in one process", n / both, digits=0)
+                bounds.note("  two workers", n / two, digits=0)
+                bounds.note("  two workers against one shard", one / two, digits=2)
+                bounds.note("  against two shards", both / two, digits=2)
+                bounds.note("  milliseconds of a step, one process", 1e3 * both / 2 / steps)
+                bounds.note("  of waiting in a step", 1e3 * (two - both / 2) / steps)
+                # Weights, and what RMSprop remembers of each.
+                bounds.note("  bytes a rank receives in a step", 4 * 2 * weights / local, digits=0)
+
+
+def lazy(bounds: Bounds, rounds: int, n: int) -> None:
+    centres = np.random.default_rng(0).uniform(-10, 10, (8, 10)).astype(np.float32)
+
+    def rows(block_info: Any) -> np.ndarray:
+        (lo, hi), _ = block_info[None]["array-location"]
+        rng = np.random.default_rng(lo)
+        which = rng.integers(8, size=hi - lo)
+        return centres[which] + rng.normal(size=(hi - lo, 10)).astype(np.float32)
+
+    chunks = tuple(np.diff([*range(0, n, 200_000), n]).tolist())
+    X = da.map_blocks(rows, chunks=(chunks, (10,)), dtype=np.float32)
+    bounds.head(f"a Dask array of {n:,} x 10 ({4e-9 * 10 * n:.2f} GB of float32)")
+    with two_workers(memory_limit="900MB") as client:
+        before = psutil.Process().memory_info().rss
+        started = time.perf_counter()
+        model = model_of(8, rounds, hidden=(30,), batch_size=500, checkpoint_every=2)
+        fit(model, X, client)
+        bounds.note("two workers: seconds of the fit", time.perf_counter() - started, digits=1)
+        peaks = client.run(lambda: _peak())
+        bounds.at_most("  largest worker, MB", max(peaks.values()) / 1e6, 900, digits=0)
+        bounds.at_most("  this process, MB", _peak() / 1e6, 500, digits=0)
+        bounds.note("    before", before / 1e6, digits=0)
+        labels = model.labels_
+        counts = np.sort(da.bincount(labels, minlength=8).compute())
+        bounds.note("  smallest cluster, share of 1/8", 8 * counts[0] / n)
+        bounds.note("  objective", model.objective_, digits=5)
+
+
+def _peak() -> int:
+    """The most memory that this process had, in bytes."""
+    import resource
+
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", default=["talk", "lazy"])
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rows", type=int, default=None)
+    options = parser.parse_args()
+    bounds = Bounds(width=52)
+    if "talk" in options.what:
+        talk(bounds, options.rounds, options.rows or 20_000)
+    if "lazy" in options.what:
+        lazy(bounds, options.rounds, options.rows or 4_000_000)
+    return bounds.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
