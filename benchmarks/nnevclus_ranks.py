@@ -1,12 +1,12 @@
 """NN-EVCLUS on two Dask workers: what talk costs at which size of network, and data in no process.
 
-    python benchmarks/nnevclus_ranks.py [talk | lazy] [--rounds N] [--rows N]
+    python benchmarks/nnevclus_ranks.py [talk | lazy] [--rounds N] [--rows N] [--size I]
 
-* talk: rows per second of two workers against one process that does the same steps (two shards) and
-  against one that does the paper's (one shard), for networks and mini-batches of several sizes; once
-  with a mean of the weights after every step, once after LOCAL of them; bytes that a rank receives
-  in a step, and milliseconds that it waits in one. The fastest epoch counts, since other work on the
-  machine slows two processes more than one.
+* talk: rows per second of two workers against one process that does the same steps (two shards),
+  and against one that does the paper's (one shard), for networks and mini-batches of several sizes;
+  once with a mean of the weights after every step, once after LOCAL of them; bytes that a rank
+  receives in a step, and milliseconds that it waits in one. The fastest epoch counts, since other
+  work on the machine slows two processes more than one. `--size I` measures one of the sizes.
 * lazy: a Dask array of N x 10 on two workers of 900 MB: memory of the client and of the workers,
   seconds of the fit and of an epoch.
 """
@@ -17,7 +17,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -96,11 +96,11 @@ def best_epoch() -> float:
     return min(training.__dict__["SECONDS"][1:])
 
 
-def talk(bounds: Bounds, rounds: int, n: int) -> None:
+def talk(bounds: Bounds, rounds: int, n: int, sizes: Sequence[Any]) -> None:
     X, _ = make_blobs(n, n_features=8, centers=8, cluster_std=1.5, random_state=0)
     usual = training.LOCAL
     with two_workers() as client:
-        for hidden, batch in SIZES:
+        for hidden, batch in sizes:
             how: dict[str, Any] = {"hidden": hidden, "batch_size": batch, "d0": 20.0}
             runs = [(1, None, usual)] + [(2, c, k) for k in (1, usual) for c in (None, client)]
             best = [np.inf] * len(runs)
@@ -164,10 +164,12 @@ def main() -> int:
     parser.add_argument("what", nargs="*", default=["talk", "lazy"])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--size", type=int, default=None)
     options = parser.parse_args()
     bounds = Bounds(width=52)
     if "talk" in options.what:
-        talk(bounds, options.rounds, options.rows or 20_000)
+        sizes = SIZES if options.size is None else (SIZES[options.size],)
+        talk(bounds, options.rounds, options.rows or 20_000, sizes)
     if "lazy" in options.what:
         lazy(bounds, options.rounds, options.rows or 4_000_000)
     return bounds.finish()

@@ -78,9 +78,10 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         Objects in a mini-batch, of which all pairs are used; None trains on all objects at once.
         "auto" is None up to 2,000 objects, else 200.
     n_shards : int or None, default=None
-        Parts into which mini-batch training divides the objects. Each step takes a mini-batch
-        from every part and averages the gradients. None is one part, or with a client one part
-        per worker. The result depends on this number, but not on the number of workers.
+        Parts into which mini-batch training divides the objects. Each part takes eight steps of
+        its own, then all continue from the mean of their weights. None is one part, or with a
+        client one part per worker. The result depends on this number, but not on the number of
+        workers.
     optimizer : {"auto", "lbfgs", "adaptive", "rmsprop", "adam"}, default="auto"
         At once: L-BFGS ("auto") or the paper's adaptive steps. Mini-batches: RMSprop ("auto") or
         Adam.
@@ -136,7 +137,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     labels_ : (n,) int array
     objective_ : float
         Mean over the pairs of (conflict - transformed dissimilarity)^2, with the terms of links,
-        labels and weights. With mini-batches, pairs inside subsets of about 1,000 objects.
+        labels and weights. With mini-batches, pairs inside subsets of about 1,000 objects, at most
+        about 2^18 objects of each of the `n_shards` parts.
     history_ : list of float
         The objective before the first and after every iteration; with mini-batches the mean over
         each epoch, but for the last value, which is `objective_`.
@@ -213,7 +215,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         Parameters
         ----------
         X : (n, d) array, data frame, Dask or zarr array, or path; (n, n) dissimilarities with
-            metric="precomputed"
+            metric="precomputed". A Dask array of more than 2^18 rows, or a file larger than
+            memory, is never loaded whole; masses and labels are then lazy, with the same bits
         y : ignored
         must_link, cannot_link : (p, 2) arrays of object numbers
         labels : (n,) integers
