@@ -5,8 +5,9 @@
 * talk: rows per second of two workers against one process that does the same steps (two shards),
   and against one that does the paper's (one shard), for networks and mini-batches of several sizes;
   once with a mean of the weights after every step, once after LOCAL of them; bytes that a rank
-  receives in a step, and milliseconds that it waits in one. The fastest epoch counts, since other
-  work on the machine slows two processes more than one. `--size I` measures one of the sizes.
+  receives in a step, and milliseconds of CPU and of talk. The fastest epoch counts, since other
+  work on the machine slows two processes more than one; what would be without it follows from CPU
+  seconds and the fastest talks. `--size I` measures one of the sizes.
 * lazy: a Dask array of N x 10 on two workers of 900 MB: memory of the client and of the workers,
   seconds of the fit and of an epoch.
 """
@@ -20,7 +21,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
@@ -31,6 +32,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from evdist import NNEVCLUS
+from evdist.engine import ranks
 from evdist.engine.workers import wait_for_workers
 from evdist.nnevclus import training
 
@@ -65,35 +67,57 @@ def fit(model: NNEVCLUS, X: Any, client: Any = None) -> None:
 
 
 # ---------------------------------------------------------------------- clocks inside processes
+class Clocks(NamedTuple):
+    """Seconds: of the fastest epoch, on the wall and of CPU; of a talk, the tenth of them that is
+    fastest, when the other rank was there already."""
+
+    wall: float
+    cpu: float
+    talk: float = 0.0
+
+
 def watch(local: int) -> None:
-    """Note the seconds of every epoch that is trained in this process, and set LOCAL."""
+    """Note the seconds of epochs and talks in this process from now on, and set LOCAL."""
     training.LOCAL = local
-    seconds = training.__dict__["SECONDS"] = []  # functions of a script are sent by value
+    # Functions of a script are sent by value: what they note lies in a module.
+    seconds = training.__dict__["SECONDS"] = {"wall": [], "cpu": [], "talk": []}
     epoch = getattr(training.Trainer.epoch, "__wrapped__", training.Trainer.epoch)
+    gather = getattr(ranks.Group.gather, "__wrapped__", ranks.Group.gather)
 
     @wraps(epoch)
     def timed(self: Any, number: int) -> float:
-        began = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         loss = epoch(self, number)
-        seconds.append(time.perf_counter() - began)
+        seconds["wall"].append(time.perf_counter() - wall)
+        seconds["cpu"].append(time.process_time() - cpu)
         return loss
 
+    @wraps(gather)
+    def talked(self: Any, values: Any) -> Any:
+        wall = time.perf_counter()
+        found = gather(self, values)
+        seconds["talk"].append(time.perf_counter() - wall)
+        return found
+
     training.Trainer.epoch = timed  # type: ignore[method-assign]
+    ranks.Group.gather = talked  # type: ignore[method-assign]
 
 
-def fastest(model: NNEVCLUS, X: Any, client: Any, local: int) -> float:
-    """Seconds of the fastest epoch of a fit, the first left out."""
+def noted() -> Clocks:
+    found = training.__dict__["SECONDS"]
+    talk = float(np.quantile(found["talk"], 0.1)) if found["talk"] else 0.0
+    return Clocks(min(found["wall"][1:]), min(found["cpu"][1:]), talk)
+
+
+def clocks(model: NNEVCLUS, X: Any, client: Any, local: int) -> Clocks:
+    """Those of a fit; of two ranks the slower one's."""
     watch(local)
     if client is None:
         fit(model, X)
-        return best_epoch()
+        return noted()
     client.run(watch, local)
     fit(model, X, client)
-    return max(client.run(best_epoch).values())
-
-
-def best_epoch() -> float:
-    return min(training.__dict__["SECONDS"][1:])
+    return Clocks(*map(max, zip(*client.run(noted).values(), strict=True)))
 
 
 def talk(bounds: Bounds, rounds: int, n: int, sizes: Sequence[Any]) -> None:
@@ -103,25 +127,29 @@ def talk(bounds: Bounds, rounds: int, n: int, sizes: Sequence[Any]) -> None:
         for hidden, batch in sizes:
             how: dict[str, Any] = {"hidden": hidden, "batch_size": batch, "d0": 20.0}
             runs = [(1, None, usual)] + [(2, c, k) for k in (1, usual) for c in (None, client)]
-            best = [np.inf] * len(runs)
+            best = [Clocks(*[np.inf] * 3)] * len(runs)
             for _ in range(rounds):  # in turn: a quiet minute shall not be that of one way only
                 for i, (shards, where, local) in enumerate(runs):
                     model = model_of(8, EPOCHS, n_shards=shards, **how)
-                    best[i] = min(best[i], fastest(model, X, where, local))
+                    found = clocks(model, X, where, local)
+                    best[i] = Clocks(*map(min, zip(best[i], found, strict=True)))
             one = best.pop(0)
-            weights = sum(w.numel() for w in model.network_.parameters())
+            weights, steps = sum(w.numel() for w in model.network_.parameters()), n / 2 / batch
             bounds.head(f"hidden {hidden}, {weights:,} weights, mini-batches of {batch}")
-            bounds.note("rows per second, one shard", n / one, digits=0)
+            bounds.note("rows per second, one shard", n / one.wall, digits=0)
+            bounds.note("milliseconds of CPU in a step", 1e3 * one.cpu / 2 / steps)
             for local, both, two in zip((1, usual), best[::2], best[1::2], strict=True):
-                steps = round(n / 2 / batch)
-                bounds.note(f"{local} steps: two shards in one process", n / both, digits=0)
-                bounds.note("  two workers", n / two, digits=0)
-                bounds.note("  two workers against one shard", one / two, digits=2)
-                bounds.note("  against two shards", both / two, digits=2)
-                bounds.note("  milliseconds of a step, one process", 1e3 * both / 2 / steps)
-                bounds.note("  of waiting in a step", 1e3 * (two - both / 2) / steps)
+                bounds.note(f"{local} steps: two shards in one process", n / both.wall, digits=0)
+                bounds.note("  two workers", n / two.wall, digits=0)
+                bounds.note("  two workers against one shard", one.wall / two.wall, digits=2)
+                bounds.note("  against two shards", both.wall / two.wall, digits=2)
+                bounds.note("  milliseconds of a rank's CPU in a step", 1e3 * two.cpu / steps)
                 # Weights, and what RMSprop remembers of each.
-                bounds.note("  bytes a rank receives in a step", 4 * 2 * weights / local, digits=0)
+                bounds.note("  bytes a rank receives in a step", 8 * weights / local, digits=0)
+                bounds.note("  milliseconds of a talk", 1e3 * two.talk)
+                alone = two.cpu + two.talk * steps / local
+                bounds.note("  on two cores without other work, from these", one.cpu / alone,
+                            "times one shard", digits=2)  # fmt: skip
 
 
 def lazy(bounds: Bounds, rounds: int, n: int) -> None:
