@@ -29,8 +29,9 @@ from evdist.nnevclus.network import Inputs, as_tensor
 
 #: Objects that the loss of held-out rows, and the last loss, is computed among at a time.
 _EVALUATED = 1000
-#: What a piece takes, in multiples of its inputs: these, and both sides of a matrix product.
-_COPIES = 4
+#: What a piece takes, in multiples of its inputs: these, both sides of a matrix product with their
+#: two more columns, and the order of the objects.
+_COPIES = 5
 
 
 class Deltas(Protocol):
@@ -58,18 +59,18 @@ class Products:
     d0: float
 
     def on(self, device: torch.device) -> Callable[[Tensor], Tensor]:
-        t = as_tensor(self.table, device)
+        t, end, d0 = as_tensor(self.table, device), self.end, self.d0
         # |a - b|^2 = -2 a.b + |a|^2 + |b|^2 as one product of longer rows.
         norm, one = (t * t).sum(dim=1, keepdim=True), torch.ones_like(t[:, :1])
         left, right = torch.hstack([-2 * t, norm, one]), torch.hstack([t, one, norm])
 
         def delta(rows: Tensor) -> Tensor:
             square = left[rows] @ right[rows].T
-            if self.end == "half":
+            if end == "half":
                 square.mul_(0.5).square_()
-            elif self.end == "none":
+            elif end == "none":
                 square.square_()
-            return transformed(square, self.d0)
+            return transformed(square, d0)
 
         return delta
 

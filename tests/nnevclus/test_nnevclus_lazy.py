@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import cache
 
 import dask.array as da
 import numpy as np
@@ -40,6 +41,11 @@ def fitted(table, client=None, given=None, **options) -> NNEVCLUS:
         return NNEVCLUS(4, **{**OPTIONS, **options}).fit(table, client=client, **(given or {}))
 
 
+@cache
+def in_memory(shards: int = 1, **options) -> NNEVCLUS:
+    return fitted(X, n_shards=shards, **options)
+
+
 def assert_same(model: NNEVCLUS, other: NNEVCLUS) -> None:
     assert model.history_ == other.history_
     assert model.d0_ == other.d0_
@@ -54,7 +60,7 @@ def assert_same(model: NNEVCLUS, other: NNEVCLUS) -> None:
 @pytest.mark.parametrize("shards", [1, 2])
 def test_any_chunks_give_the_bits_of_an_array(rows, shards):
     model = fitted(da.from_array(X, chunks=(rows, 1)), n_shards=shards)
-    assert_same(model, fitted(X, n_shards=shards))
+    assert_same(model, in_memory(shards))
     assert adjusted_rand_score(Y, model.labels_.compute(scheduler="sync")) > 0.98
 
 
@@ -83,9 +89,15 @@ def test_so_do_all_ways_to_train(options, given):
 
 
 def test_pieces_are_read_again_where_memory_is_short(monkeypatch):
-    whole = fitted(X)
+    whole = in_memory()
     monkeypatch.setattr("evdist.nnevclus.fit._KEPT", 0.0)
     assert_same(fitted(TABLE), whole)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int16])
+def test_numbers_of_any_type(kind):
+    rows = (100 * X).astype(kind)
+    assert_same(fitted(da.from_array(rows, chunks=(5000, 2))), fitted(rows))
 
 
 def test_a_file_larger_than_memory(tmp_path, monkeypatch):
@@ -93,7 +105,7 @@ def test_a_file_larger_than_memory(tmp_path, monkeypatch):
     np.save(path, X)
     assert isinstance(fitted(path).labels_, np.ndarray)
     monkeypatch.setattr(lazy, "available", lambda: X.nbytes)
-    assert_same(fitted(path), fitted(X))
+    assert_same(fitted(path), in_memory())
 
 
 @pytest.mark.process
@@ -101,7 +113,7 @@ class TestWorkers:
     @pytest.mark.parametrize("shards", [None, 3])
     def test_read_their_own_rows(self, two_workers, shards):
         model = fitted(TABLE, two_workers, n_shards=shards)
-        assert_same(model, fitted(X, n_shards=shards or 2))
+        assert_same(model, in_memory(shards or 2))
         assert_same(model, fitted(X, two_workers, n_shards=shards))
 
     def test_are_sent_no_rows(self, two_workers, monkeypatch):
@@ -139,7 +151,7 @@ def test_a_checkpoint_keeps_the_rows_and_goes_on(tmp_path):
     half = fitted(TABLE, checkpoint=tmp_path, max_iter=2, checkpoint_every=1)
     assert (tmp_path / "partitions.zarr").is_dir()
     assert half.n_iter_ == 2
-    assert_same(fitted(TABLE, checkpoint=tmp_path), fitted(X))
+    assert_same(fitted(TABLE, checkpoint=tmp_path), in_memory())
 
 
 def test_no_folder_is_left(tmp_path, monkeypatch):
@@ -189,6 +201,6 @@ def test_so_are_features_for_the_metric():
 def test_many_objects_in_memory_take_features_and_any_metric(metric):
     """The same dissimilarities as those of X."""
     few = X[:4500]
-    small = {"batch_size": 30, "max_iter": 1, "metric": metric}
+    small = {"batch_size": 10, "max_iter": 1, "metric": metric}
     one = fitted(few, given={"metric_features": few.copy()}, **small)
     assert one.history_ == fitted(few, **small).history_
