@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evdist.data.layout import PartitionedData
 from evdist.data.sources import AttributeSource, CallableSource, Source
+from evdist.engine.memory import give_back
 from evdist.engine.partitioning import lay_out, run_tasks
 from evdist.engine.progress import Progress, Report
 from evdist.evclus.partitions.door import work_folder
@@ -26,12 +27,15 @@ from evdist.kernels.distances import METRICS, Metric
 from evdist.kernels.shuffle import PARTITION_ROWS, Shuffle
 from evdist.nnevclus.deltas import features_of, make_deltas, source_of
 from evdist.nnevclus.inputs import Preparation
+from evdist.nnevclus.network import ROWS
 from evdist.nnevclus.shards import Loads, Piece, Shard
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import join
 
 #: Objects, in the order, that everything before training is learnt from at least, and per cluster.
 SAMPLE, PER_CLUSTER = 1 << 15, 240
+#: Rows that become inputs at once: whole blocks of the gate.
+_BLOCK = 16 * ROWS
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,13 @@ class Recipe:
 
     def piece(self, X: NDArray, source: Source) -> Piece:
         """Rows of X, and their dissimilarities. The gate is computed on the CPU everywhere."""
-        x, fx = self.prepare(X, torch.device("cpu"))
+        x = np.empty(X.shape, np.float32)
+        fx = None if self.prepare.gate is None else np.empty(len(X), np.float32)
+        for lo in range(0, len(X), _BLOCK):
+            block = slice(lo, lo + _BLOCK)
+            x[block], f = self.prepare(X[block], torch.device("cpu"))
+            if fx is not None:
+                fx[block] = f
         return Piece(x, fx, make_deltas(source, self.d0))
 
     def stored(self, X: NDArray) -> Piece:
@@ -165,7 +175,10 @@ class StoredPiece:
     recipe: Recipe
 
     def load(self) -> Piece:
-        return self.recipe.stored(self.data.positions(self.lo, self.hi))
+        try:
+            return self.recipe.stored(self.data.positions(self.lo, self.hi))
+        finally:
+            give_back()  # a worker is paused for what the C library has not returned
 
 
 # ---------------------------------------------------------------------- all, or many

@@ -224,8 +224,9 @@ class Trainer:
             # No shard sees what another left.
             for value, old in zip(everything, before, strict=True):
                 value.copy_(old)
-            for batch in islice(batches, count):
-                total += self._step(batch)
+            # No name for a batch: its piece must be gone before the next one is loaded.
+            for loss in map(self._step, islice(batches, count)):
+                total += loss
             found.append(torch.cat([value.reshape(-1) for value in self._averaged()]))
         # The sum has the same shape, and so the same bits, whichever process worked on a shard.
         mean = self._gather(torch.stack(found)).mean(dim=0)
