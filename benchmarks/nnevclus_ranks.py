@@ -36,7 +36,7 @@ from evdist.engine.workers import wait_for_workers
 from evdist.nnevclus import training
 
 #: Hidden layers and mini-batches that are measured.
-SIZES = (((30,), 200), ((30,), 500), ((100, 100), 200), ((100, 100), 500), ((512, 512), 500))
+SIZES = (((30,), 200), ((30,), 500), ((100, 100), 200), ((100, 100), 500), ((256, 256), 500))
 #: Epochs of a fit that is timed.
 EPOCHS = 12
 
