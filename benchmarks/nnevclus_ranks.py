@@ -146,9 +146,8 @@ def talk(bounds: Bounds, rounds: int, n: int, sizes: Sequence[Any]) -> None:
                 # Weights, and what RMSprop remembers of each.
                 bounds.note("  bytes a rank receives in a step", 8 * weights / local, digits=0)
                 bounds.note("  milliseconds of a talk", 1e3 * two.talk)
-                alone = two.cpu + two.talk * steps / local
-                bounds.note("  on two cores without other work, from these", one.cpu / alone,
-                            "times one shard", digits=2)  # fmt: skip
+                share = two.talk * steps / local / (two.cpu + two.talk * steps / local)
+                bounds.note("  2 less the share of talk: on idle cores", 2 * (1 - share), digits=2)
 
 
 def lazy(bounds: Bounds, rounds: int, n: int) -> None:
