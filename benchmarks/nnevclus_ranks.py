@@ -4,10 +4,9 @@
 
 * talk: rows per second of two workers against one process that does the same steps (two shards),
   and against one that does the paper's (one shard), for networks and mini-batches of several sizes;
-  once with a mean of the weights after every step, once after LOCAL of them; bytes that a rank
-  receives in a step, and milliseconds of CPU and of talk. The fastest epoch counts, since other
-  work on the machine slows two processes more than one; what would be without it follows from CPU
-  seconds and the fastest talks. `--size I` measures one of the sizes.
+  once with a mean of the weights after every step, once after LOCAL of them. Other work on the
+  machine slows two processes more than one, so short windows are timed, LOCAL steps each, and the
+  twentieth part of them that is fastest counts. `--size I` measures one of the sizes.
 * lazy: a Dask array of N x 10 on two workers of 900 MB: memory of this process and of the
   workers, seconds of the fit.
 """
@@ -67,49 +66,46 @@ def fit(model: NNEVCLUS, X: Any, client: Any = None) -> None:
 
 # ---------------------------------------------------------------------- clocks inside processes
 class Clocks(NamedTuple):
-    """Seconds: of the fastest epoch, on the wall and of CPU; of a talk, the tenth of them that is
-    fastest, when the other rank was there already."""
+    """Milliseconds that a stretch of LOCAL steps takes, and the talk at its end."""
 
-    wall: float
-    cpu: float
-    talk: float = 0.0
+    stretch: float
+    talk: float
 
 
 def watch(local: int) -> None:
-    """Note the seconds of epochs and talks in this process from now on, and set LOCAL."""
+    """Note the seconds of stretches and talks in this process from now on, and set LOCAL."""
     training.LOCAL = local
     # Functions of a script are sent by value: what they note lies in a module.
-    seconds = training.__dict__["SECONDS"] = {"wall": [], "cpu": [], "talk": []}
-    epoch = getattr(training.Trainer.epoch, "__wrapped__", training.Trainer.epoch)
+    seconds = training.__dict__["SECONDS"] = {"stretch": [], "talk": []}
+    stretch = getattr(training.Trainer._stretch, "__wrapped__", training.Trainer._stretch)
     gather = getattr(ranks.Group.gather, "__wrapped__", ranks.Group.gather)
 
-    @wraps(epoch)
-    def timed(self: Any, number: int) -> float:
-        wall, cpu = time.perf_counter(), time.process_time()
-        loss = epoch(self, number)
-        seconds["wall"].append(time.perf_counter() - wall)
-        seconds["cpu"].append(time.process_time() - cpu)
-        return loss
+    @wraps(stretch)
+    def stretched(self: Any, drawn: Any, totals: Any, count: int) -> None:
+        began = time.perf_counter()
+        stretch(self, drawn, totals, count)
+        if count == local:
+            seconds["stretch"].append(time.perf_counter() - began)
 
     @wraps(gather)
     def talked(self: Any, values: Any) -> Any:
-        wall = time.perf_counter()
+        began = time.perf_counter()
         found = gather(self, values)
-        seconds["talk"].append(time.perf_counter() - wall)
+        seconds["talk"].append(time.perf_counter() - began)
         return found
 
-    training.Trainer.epoch = timed  # type: ignore[method-assign]
+    training.Trainer._stretch = stretched  # type: ignore[method-assign]
     ranks.Group.gather = talked  # type: ignore[method-assign]
 
 
 def noted() -> Clocks:
+    """The twentieth part of them that is fastest: windows in which no other work disturbed."""
     found = training.__dict__["SECONDS"]
-    talk = float(np.quantile(found["talk"], 0.1)) if found["talk"] else 0.0
-    return Clocks(min(found["wall"][1:]), min(found["cpu"][1:]), talk)
+    return Clocks(*(1e3 * float(np.quantile(found[k], 0.05)) if found[k] else 0.0 for k in found))
 
 
 def clocks(model: NNEVCLUS, X: Any, client: Any, local: int) -> Clocks:
-    """Those of a fit; of two ranks the slower one's."""
+    """Those of a fit; of two ranks the slower one's stretch."""
     watch(local)
     if client is None:
         fit(model, X)
@@ -126,28 +122,30 @@ def talk(bounds: Bounds, rounds: int, n: int, sizes: Sequence[Any]) -> None:
         for hidden, batch in sizes:
             how: dict[str, Any] = {"hidden": hidden, "batch_size": batch, "d0": 20.0}
             runs = [(1, None, usual)] + [(2, c, k) for k in (1, usual) for c in (None, client)]
-            best = [Clocks(*[np.inf] * 3)] * len(runs)
+            best = [Clocks(np.inf, np.inf)] * len(runs)
             for _ in range(rounds):  # in turn: a quiet minute shall not be that of one way only
                 for i, (shards, where, local) in enumerate(runs):
                     model = model_of(8, EPOCHS, n_shards=shards, **how)
                     found = clocks(model, X, where, local)
                     best[i] = Clocks(*map(min, zip(best[i], found, strict=True)))
-            one = best.pop(0)
-            weights, steps = sum(w.numel() for w in model.network_.parameters()), n / 2 / batch
+            one = best.pop(0).stretch / usual  # of one mini-batch
+            weights = sum(w.numel() for w in model.network_.parameters())
             bounds.head(f"hidden {hidden}, {weights:,} weights, mini-batches of {batch}")
-            bounds.note("rows per second, one shard", n / one.wall, digits=0)
-            bounds.note("milliseconds of CPU in a step", 1e3 * one.cpu / 2 / steps)
+            bounds.note("one shard: milliseconds of a step", one)
+            bounds.note("  rows per second", 1e3 * batch / one, digits=0)
             for local, both, two in zip((1, usual), best[::2], best[1::2], strict=True):
-                bounds.note(f"{local} steps: two shards in one process", n / both.wall, digits=0)
-                bounds.note("  two workers", n / two.wall, digits=0)
-                bounds.note("  two workers against one shard", one.wall / two.wall, digits=2)
-                bounds.note("  against two shards", both.wall / two.wall, digits=2)
-                bounds.note("  milliseconds of a rank's CPU in a step", 1e3 * two.cpu / steps)
+                bounds.note(f"{local} steps, then a talk: milliseconds of both", two.stretch)
+                bounds.note("  of the talk", two.talk)
                 # Weights, and what RMSprop remembers of each.
-                bounds.note("  bytes a rank receives in a step", 8 * weights / local, digits=0)
-                bounds.note("  milliseconds of a talk", 1e3 * two.talk)
-                share = two.talk * steps / local / (two.cpu + two.talk * steps / local)
-                bounds.note("  2 less the share of talk: on idle cores", 2 * (1 - share), digits=2)
+                bounds.note("  bytes that a rank receives", 8 * weights, digits=0)
+                bounds.note("  rows per second", 2e3 * local * batch / two.stretch, digits=0)
+                bounds.note("  against two shards in one process", both.stretch / two.stretch,
+                            digits=2)  # fmt: skip
+                ratio = 2 * local * one / two.stretch
+                if local == 1:
+                    bounds.note("  against one shard", ratio, digits=2)
+                else:
+                    bounds.at_least("  against one shard", ratio, 1.5, digits=2)
 
 
 def lazy(bounds: Bounds, rounds: int, n: int) -> None:
