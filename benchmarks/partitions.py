@@ -24,6 +24,7 @@ import os
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from distributed import Client, LocalCluster
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
+from evdist.engine.memory import give_back
 from evdist.engine.owners import OwnersExecutor
 
 CENTRES = 4
@@ -150,45 +152,68 @@ def megabytes(size: float) -> str:
 
 # ---------------------------------------------------------------------- what is measured
 def scaling(args: argparse.Namespace) -> None:
-    """Peak memory and bytes received per worker: at fixed n, and at fixed n per worker."""
-    seen: list[tuple[int, int]] = []
+    """Memory and bytes received per worker: at fixed n, and at fixed n per worker.
+
+    Memory is beyond that of the same worker before the fit, with all libraries loaded. The second
+    sweep receives what a whole sweep has moved; the first lacks what its own second half moves.
+    `bound` is 4 (n / workers) rows: every partner owned by others.
+    """
+    seen: list[int] = []
     sweep = OwnersExecutor.sweep
 
     def watched(self: OwnersExecutor, *skip: Any) -> float:
         change = sweep(self, *skip)
-        seen.append((max(self.received.values()), self.moved))
+        seen.append(max(self.received.values()))
+        outside.append(max(len(needed) for needed in self._needs.values()))
         return change
 
+    outside: list[int] = []
     OwnersExecutor.sweep = watched  # type: ignore[method-assign]
     d = int(args.features)
-    print("| workers | n | worker at rest | its peak | received in the first sweep | masses |")
-    print("|---|---|---|---|---|---|")
+    print("| workers | n, partitions | at rest | beyond it: sweeps | all stages | partners outside "
+          "| received in a sweep | bound | masses |\n" + 9 * "|---" + "|")  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         for kind in ("fixed n", "fixed n per worker"):
             for count in args.counts:
                 share = 16 if kind == "fixed n" else count
-                n = int(args.objects) * share // 16
+                if kind != "fixed n" and count == 16:
+                    continue  # the same as before
+                n, parts = int(args.objects) * share // 16, (args.partitions or 64) * share // 16
                 path = Path(folder) / f"{n}.npy"
                 write_rows(path, n, d)
-                seen.clear()
-                with workers(count, "2GB") as client:
+                seen.clear(), outside.clear()
+                with workers(count, int(args.limit)) as client:
                     client.run(_warm)
-                    rest = max(p.memory_info().rss for p in pids(client).values())
+                    rest = {name: p.memory_info().rss for name, p in pids(client).items()}
+                    top = dict(rest)
                     with Peaks(pids(client)) as peaks:
-                        # Four partitions for each of sixteen workers.
-                        fitted = model(max_iter=4, tol=1e-3, partitions=4 * share).fit(
-                            str(path), client=client
-                        )
-                    top = max(peaks.peak.values())
+
+                        def sweeping(p: Any, peaks: Peaks = peaks, top: dict = top) -> None:
+                            if p.stage == "fit" and p.sweep == 1:
+                                top.update(peaks.peak)
+                                peaks.peak.update(dict.fromkeys(peaks.peak, 0))
+
+                        fitted = model(
+                            max_iter=4, tol=1e-9, partitions=parts, callbacks=[sweeping]
+                        ).fit(str(path), client=client)
+                    sweeps = max(peaks.peak[name] - rest[name] for name in rest)
+                    whole = max(max(top[x], peaks.peak[x]) - rest[x] for x in rest)
+                    row = 4 * (CENTRES + 3)
                     print(
-                        f"| {count} | {n:,} | {megabytes(rest)} | {megabytes(top)} | "
-                        f"{seen[0][0] / 1e3:,.0f} kB | {digest(fitted)} |", flush=True,
+                        f"| {count} | {n:,}, {parts} | {megabytes(max(rest.values()))} "
+                        f"| {megabytes(sweeps)} | {megabytes(whole)} | {outside[0]} "
+                        f"| {seen[1] / 1e6:,.2f} MB | {4 * n / count * row / 1e6:,.2f} MB "
+                        f"| {digest(fitted)} |", flush=True,
                     )  # fmt: skip
 
 
 def _warm() -> None:
     """Load and compile what a fit uses, so that what is left is data."""
-    EVCLUS(2, d0=1.0, random_state=0, partitions=2, n_jobs=1, tol=0.1).fit(rows(0, 400, 3)[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = {"random_state": 0, "partitions": 2, "n_jobs": 1, "max_iter": 2}
+        EVCLUS(2, d0=1.0, **fit).fit(rows(0, 400, 3)[0])
+    give_back()
 
 
 def large(args: argparse.Namespace) -> None:

@@ -35,6 +35,8 @@ _SHAPE = ("evdist", "version", "n", "d", "dtype", "partitions", "columns")
 _SEALED = (*_SHAPE, "fingerprint")
 #: Bytes of rows that are sent at once.
 BLOCK_BYTES = 1 << 26
+#: Of less than so many such blocks, blocks are smaller, as long as they have so many bytes.
+_BLOCKS, _LEAST_BYTES = 64, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -160,9 +162,15 @@ class Writing:
     def blocks(self, step: int) -> list[tuple[int, int]]:
         """(lo, hi) of blocks of objects to be read at once, at multiples of `step`."""
         row = self.X.width * np.dtype(self.X.dtype).itemsize
-        rows = max(BLOCK_BYTES // row // step, 1) * step
+        rows = max(self.block_bytes // row // step, 1) * step
         n = self.shuffle.n
         return [(lo, min(lo + rows, n)) for lo in range(0, n, rows)]
+
+    @property
+    def block_bytes(self) -> int:
+        """Of small data blocks are small too: many workers then read a part each."""
+        share = self.shuffle.count * self.partition_bytes // _BLOCKS
+        return min(BLOCK_BYTES, max(share, _LEAST_BYTES))
 
     @property
     def partition_bytes(self) -> int:

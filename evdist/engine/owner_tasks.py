@@ -55,6 +55,11 @@ class OwnedProblem(Protocol):
         """Bytes of the news of one partition, at most."""
         ...
 
+    @property
+    def columns(self) -> int:
+        """How far apart in number those neighbours are that are not the next; 1 for none."""
+        ...
+
     def neighbours(self, partition: int) -> Sequence[int]:
         """Partitions whose masses one needs; if a is one of b's, so is b one of a's."""
         ...

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 from evdist.engine import owner_tasks as tasks
 from evdist.engine.cluster import PATIENCE, PinnedTasks
 from evdist.engine.deadline import able
 from evdist.engine.owner_tasks import Done, OwnedProblem
+from evdist.engine.ownership import shared_out
 from evdist.engine.workers import until_done, wait_for_workers
 
 if TYPE_CHECKING:
@@ -63,7 +62,10 @@ class OwnersExecutor(PinnedTasks):
     def _try_install(self) -> bool | None:
         workers = self._workers()
         equal = self.problem.device_group is not None
-        shares = shared_out(self.problem.parts, [1 if equal else t for t in workers.values()])
+        shares = shared_out(
+            self.problem.parts, [1 if equal else t for t in workers.values()],
+            self.problem.neighbours, self.problem.columns,
+        )  # fmt: skip
         self._owners = dict(zip(workers, shares, strict=True))
         self._needs = {
             w: {q for b in own for q in self.problem.neighbours(b)} - set(own)
@@ -193,9 +195,3 @@ class OwnersExecutor(PinnedTasks):
         """Free the workers' memory."""
         self._after = {}
         self._forget()
-
-
-def shared_out(parts: int, threads: Sequence[int]) -> list[list[int]]:
-    """Partitions of each worker: a run in proportion to its threads, as many even as odd ones."""
-    cuts = np.round(np.cumsum([0, *threads]) / sum(threads) * (parts // 2)).astype(int) * 2
-    return [list(range(a, b)) for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from evdist.data.layout import (
-    BLOCK_BYTES,
     PartitionedData,
     Writing,
     block_name,
@@ -82,7 +81,7 @@ def lay_out(
         blocks = writing.blocks(reader.step)
         left = writing.unsent(blocks)
         run_tasks(
-            client, send_block, writing, reader, items=left, size=_COPIES * BLOCK_BYTES,
+            client, send_block, writing, reader, items=left, size=_COPIES * writing.block_bytes,
             tell=_stage(tell, "shuffle"),
         )  # fmt: skip
     names = [block_name(*block) for block in blocks]

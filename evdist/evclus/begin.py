@@ -53,7 +53,7 @@ class Beginning:
     sparse: bool = False
 
 
-def begins_with_groups(source: Source, family: FocalSets, settings: Settings) -> bool:
+def begins_with_groups(n: int, family: FocalSets, settings: Settings) -> bool:
     """Whether clusters are so many that uniform partners cannot tell the own one.
 
     Where most pairs are kept anyway, or the user gave masses, there is nothing to choose. With a d0
@@ -67,7 +67,7 @@ def begins_with_groups(source: Source, family: FocalSets, settings: Settings) ->
         and settings.init == "landmarks"
         and near_share(k, c) > 0
         and bool((family.singletons >= 0).all())
-        and source.n >= 4 * (k + 1)
+        and n >= 4 * (k + 1)
     )
 
 
@@ -82,7 +82,7 @@ def begin(
     linked: bool,
 ) -> Beginning:
     """All that comes before the first sweep but the dissimilarities of the pairs."""
-    if begins_with_groups(source, family, settings):
+    if begins_with_groups(source.n, family, settings):
         tell(Progress("group objects", 0, 0))
         return _from_groups(source, family, settings, starter, n_threads, linked)
     # A permutation of many objects takes as long as the start on a device.
@@ -101,7 +101,7 @@ def begin(
 
 def layout_of(source: Source, family: FocalSets, settings: Settings, n_threads: int) -> Layout:
     """The graph that :func:`begin` would give, without the rest."""
-    if not begins_with_groups(source, family, settings):
+    if not begins_with_groups(source.n, family, settings):
         return draw_layout(source.n, settings.k, settings.seed)
     groups = find_groups(source, settings.n_clusters, settings.seed, n_threads)
     return _near(groups, settings)
@@ -147,16 +147,22 @@ def _begun(
     layout: Future[Layout],
     linked: bool,
 ) -> Beginning:
-    d0 = _d0_of(source, groups, settings)
     sparse = has_sparse_rows(family, settings) and not linked
+    landmarks = landmarks_of_groups(source, family, settings, groups, sparse)
+    masses = starter.labelled(groups) if sparse else labelled_masses(groups.labels, family)
+    return Beginning(landmarks.d0, [], [masses], landmarks, layout.result(), sparse)
+
+
+def landmarks_of_groups(
+    source: Source, family: FocalSets, settings: Settings, groups: Groups, sparse: bool
+) -> Landmarks:
+    """Some objects with their first masses, the middles of the groups among them; also d0."""
+    d0 = _d0_of(source, groups, settings)
     count = max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters)
     objects = np.union1d(some_objects(source.n, count, settings.seed), groups.middle)
     objects = objects.astype(np.uint32)
-    theirs = groups.labels[objects]
-    some = labelled(theirs, START) if sparse else _labelled(theirs, family)
-    landmarks = Landmarks(source.subset(objects), objects, some, family, d0)
-    masses = starter.labelled(groups) if sparse else _labelled(groups.labels, family)
-    return Beginning(d0, [], [masses], landmarks, layout.result(), sparse)
+    mass = labelled_masses(groups.labels[objects], family, sparse)
+    return Landmarks(source.subset(objects), objects, mass, family, d0)
 
 
 def _d0_of(source: Source, groups: Groups, settings: Settings) -> float:
@@ -167,8 +173,12 @@ def _d0_of(source: Source, groups: Groups, settings: Settings) -> float:
     return float(settings.d0)
 
 
-def _labelled(labels: NDArray, family: FocalSets) -> NDArray[np.float32]:
-    """Masses (n, f): START on the own group, the rest on the largest set."""
+def labelled_masses(
+    labels: NDArray, family: FocalSets, sparse: bool = False
+) -> NDArray[np.float32]:
+    """Masses (n, f): START on the own group, the rest on the largest set; encoded if `sparse`."""
+    if sparse:
+        return labelled(labels, START)
     mass = np.zeros((len(labels), len(family)), np.float32)
     mass[:, int(family.cardinality.argmax())] = 1.0 - START
     mass[np.arange(len(labels)), family.singletons[labels]] += START

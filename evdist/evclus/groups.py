@@ -62,10 +62,14 @@ OWN_PARTNERS = 8
 
 @dataclass(frozen=True)
 class Groups:
-    """A partition of all objects: labels (n,), and one object of each group near its middle."""
+    """A partition of all objects: labels (n,), and one object of each group near its middle.
+
+    `means`, where there are any, are those that an object is compared with.
+    """
 
     labels: NDArray[np.int32]
     middle: NDArray[np.uint32]
+    means: Means | None = None
 
     @property
     def count(self) -> int:
@@ -132,7 +136,7 @@ def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Gro
         labels[lo : lo + _BLOCK] = means.nearest(source.table[lo : lo + _BLOCK, :d])
 
     run_blocks(fill, range(0, source.n, _BLOCK), n_threads)
-    return Groups(labels, means.middle_objects(some, S, labels[some]))
+    return Groups(labels, means.middle_objects(some, S, labels[some]), means)
 
 
 @dataclass(frozen=True)

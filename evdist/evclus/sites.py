@@ -194,7 +194,7 @@ def takes_groups(
         return False
     sets = getattr(FocalSets, family)(settings.n_clusters) if isinstance(family, str) else family
     lists = str(device).startswith("cuda") and has_sparse_rows(sets, settings)
-    return lists and begins_with_groups(data, sets, settings)
+    return lists and begins_with_groups(data.n, sets, settings)
 
 
 def device_rows(

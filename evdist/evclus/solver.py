@@ -42,6 +42,7 @@ __all__ = [
     "Solver",
     "first_focal_sets",
     "fit_evclus",
+    "tell_full_rows",
     "total_square",
     "total_weight",
     "widen",
@@ -155,16 +156,15 @@ def fit_evclus(
             landmarks = landmarks.with_members()
     found_mass = SparseMasses(mass, settings.n_clusters) if sparse else mass
     if isinstance(found_mass, SparseMasses):
-        _tell_full_rows(found_mass)
+        tell_full_rows(full_rows(found_mass.rows), len(found_mass))
     return Fit(found_mass, focal_sets, solution, d0, curve, landmarks, order, pairs)
 
 
-def _tell_full_rows(mass: SparseMasses) -> None:
+def tell_full_rows(full: int, n: int) -> None:
     """A list that is full may have wanted more: that must not go unseen."""
-    full = full_rows(mass.rows)
-    if full > FULL_SHARE * len(mass):
+    if full > FULL_SHARE * n:
         warnings.warn(
-            f"{full:,} of {len(mass):,} objects have mass on {SLOTS} clusters, the maximum for a "
+            f"{full:,} of {n:,} objects have mass on {SLOTS} clusters, the maximum for a "
             "row; mass on further clusters was added to their largest. Clusters are not separated "
             "at this d0: try a larger d0, or fewer clusters.",
             stacklevel=4,

@@ -241,10 +241,12 @@ def fit_landmarks(
     stop: Stop,
     seed: int,
     rows: Starter,
+    settled: bool = False,
 ) -> Landmarks:
     """Solve EVCLUS on some objects from several starts and keep the best.
 
-    When these are all objects, their masses are those of the best start, not yet of the solution.
+    When these are all objects, their masses are those of the best start, not yet of the solution,
+    unless they shall be `settled`.
     """
     chosen = source.subset(objects) if len(objects) < source.n else source
     trial = _Trial.of(chosen, k, seed)
@@ -252,7 +254,7 @@ def fit_landmarks(
     starts = draw_starts(chosen, focal_sets, n_starts, seed, init)
     found = trial.solve(rows, [problem] * n_starts, starts, TRIAL_STOP)
     best = _best(found)
-    if chosen is source:
+    if chosen is source and not settled:
         # All objects are landmarks: the fit itself will go the way from the best start.
         return Landmarks(source, objects, starts[best], focal_sets, d0)
     (solution,) = rows.solve(trial.layout.graph, [problem], [found[best].value], stop)
@@ -346,9 +348,17 @@ def some_objects(n: int, count: int, seed: int) -> NDArray[np.uint32]:
 
 
 def first_masses(
-    source: Source, focal_sets: FocalSets, d0: float, settings: Settings, rows: Starter
+    source: Source,
+    focal_sets: FocalSets,
+    d0: float,
+    settings: Settings,
+    rows: Starter,
+    settled: bool = False,
 ) -> tuple[list[Masses], Landmarks]:
-    """Initial masses by object, and the landmarks that will predict new ones."""
+    """Initial masses by object, and the landmarks that will predict new ones.
+
+    `settled` is that of :func:`fit_landmarks`.
+    """
     count = max(MIN_LANDMARKS, LANDMARKS_PER_CLUSTER * settings.n_clusters)
     objects = some_objects(source.n, count, settings.seed)
     if not isinstance(settings.init, str) or settings.init == "random":
@@ -364,6 +374,7 @@ def first_masses(
     landmarks = fit_landmarks(
         source, objects, focal_sets, d0, k=settings.k, n_starts=STARTS * settings.n_init,
         init=str(settings.init), stop=stop, seed=settings.seed, rows=rows,
+        settled=settled,
     )  # fmt: skip
     if len(objects) == source.n:
         return [landmarks.mass], landmarks

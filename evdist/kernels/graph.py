@@ -270,6 +270,36 @@ def fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner,
             partner[row, h] = i
 
 
+@njit(cache=True, nogil=True)
+def fill_near(lo, place, first, order, bounds, block, step, turn, back, far, partner, degree):
+    """Partner places (rows, k) of the rows from `lo` on: uniform ones that are there, then near.
+
+    The formula is that of `evdist.evclus.partitions.near`. place (own,) is the inverse of the own
+    part of `order` (view,); first (blocks, G + 1) says where the groups of each partition of the
+    view begin. `degree` counts the uniform partners, in `far`.
+    """
+    G = first.shape[1] - 1
+    for row in range(partner.shape[0]):
+        count = degree[row]
+        for h in range(count):
+            partner[row, h] = far[row, h]
+        p = np.int64(place[lo + row])
+        g = np.searchsorted(first[0], p, side="right") - 1
+        u, size = p - first[0, g], first[0, g + 1] - first[0, g]
+        for h in range(block.size):
+            q, other = block[h], (g + step[h]) % G
+            theirs = first[q, other + 1] - first[q, other]
+            S = max(size, theirs)
+            shift = np.int64(turn[h] * S)
+            v = (u + (S - shift if back[h] else shift)) % S
+            if v < theirs:
+                partner[row, count] = bounds[q] + order[bounds[q] + first[q, other] + v]
+                count += 1
+        degree[row] = count
+        for h in range(count, partner.shape[1]):
+            partner[row, h] = lo + row
+
+
 @njit(cache=True)
 def greedy_colours(first, other, rows):
     """Colour a graph given in compressed rows so that neighbours differ; visits `rows` in order.

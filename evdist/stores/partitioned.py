@@ -39,11 +39,16 @@ class PartitionArray:
             shape=(P, s, self.width),
             chunks=(1, self._chunk, self.width),
             dtype=self.dtype,
-            fill_value=np.nan,  # a chunk of it is not written, and no chunk of ours is that
+            fill_value=self._unwritten,
             compressors=checked(COMPRESSOR),
             overwrite=True,
             zarr_format=3,
         )
+
+    @property
+    def _unwritten(self) -> Any:
+        """Fills what is not written; no chunk of ours is that."""
+        return np.nan if np.dtype(self.dtype).kind == "f" else np.iinfo(self.dtype).max
 
     @property
     def _chunk(self) -> int:
@@ -73,7 +78,8 @@ class PartitionArray:
             # Chunk by chunk: the library holds all that it decodes for one call.
             for lo in range(0, size, self._chunk):
                 part = array[partition, lo : min(lo + self._chunk, size)]
-                if np.isnan(part[0]).any():
+                lost = part[0] == self._unwritten if part.dtype.kind != "f" else np.isnan(part[0])
+                if lost.any():
                     raise StoreError(
                         f"{self.url} is damaged: partition {partition} is lost. {_CURE}"
                     )

@@ -115,9 +115,7 @@ def on_lists(list_source, monkeypatch):
 
 
 def test_a_fit_from_groups_to_prediction(on_lists):
-    rng = np.random.default_rng(0)
-    y = rng.integers(26, size=700)
-    X = ((4 * rng.normal(size=(26, 5)))[y] + rng.normal(size=(700, 5))).astype(np.float32)
+    X, y = _blobs()
     model = EVCLUS(26, n_dissimilarities=24, device="cuda", random_state=0).fit(X)
     assert isinstance(model.credal_partition_.mass, SparseMasses)
     assert adjusted_rand_score(y, model.labels_) > 0.9
@@ -127,6 +125,24 @@ def test_a_fit_from_groups_to_prediction(on_lists):
     mass = model.predict_mass(X[:60])
     assert (mass.argmax(axis=1) - 1 == model.labels_[:60]).mean() > 0.9
     np.testing.assert_array_equal(model.predict_mass(X[7:8]), mass[7:8])
+
+
+def test_a_fit_in_partitions_has_near_partners(on_lists):
+    X, y = _blobs()
+    options = {"n_dissimilarities": 24, "random_state": 0, "partitions": 4}
+    there, threads = (EVCLUS(26, **options, device=name).fit(X) for name in ("cuda", "cpu"))
+    assert adjusted_rand_score(y, np.asarray(there.labels_)) > 0.9
+    assert (np.diff(there.history_) <= 0).all()
+    # The same groups and pairs; rows are solved in another order of adding.
+    assert there.d0_ == threads.d0_
+    assert there.objective_ == pytest.approx(threads.objective_, rel=0.02)
+    assert there.history_[0] == pytest.approx(threads.history_[0], rel=1e-5)
+
+
+def _blobs() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(26, size=700)
+    return ((4 * rng.normal(size=(26, 5)))[y] + rng.normal(size=(700, 5))).astype(np.float32), y
 
 
 def test_processes_that_share_the_pieces_have_the_bits_of_one(on_lists):

@@ -165,11 +165,6 @@ def test_what_does_not_fit_is_fitted_in_partitions(X, fitted, tmp_path, monkeypa
     assert memory_module.available() > 1 << 20
 
 
-def test_more_clusters_than_uniform_partners_can_tell_are_told(X):
-    with pytest.raises(UserWarning, match=r"20 partners .* 13 clusters.*: expect errors.*ties=104"):
-        model(n_clusters=13).fit(X)
-
-
 @pytest.mark.parametrize(
     ("options", "given", "named"),
     [

@@ -15,9 +15,11 @@ from distributed import Client
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
-from evdist.engine.owners import shared_out
+from evdist.engine.ownership import received, shared_out
 from evdist.engine.workers import wait_for_workers
 from evdist.evclus.partitions import door as door_module
+from evdist.evclus.partitions.graph import View, draw_partition_graph
+from evdist.kernels.shuffle import Shuffle
 
 pytestmark = pytest.mark.process
 
@@ -31,7 +33,9 @@ def X() -> np.ndarray:
 
 def model(**options) -> EVCLUS:
     known = {"d0": "q0.5", "n_dissimilarities": 20, "random_state": 1, "partitions": 8}
-    return EVCLUS(3, **{**known, "tol": 1e-4, "n_jobs": 1, "checkpoint_every": 4, **options})
+    return EVCLUS(
+        **{"n_clusters": 3, **known, "tol": 1e-4, "n_jobs": 1, "checkpoint_every": 4, **options}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +52,19 @@ def test_workers_get_runs_of_as_many_even_as_odd_partitions():
     assert shared_out(8, [3, 1]) == [[0, 1, 2, 3, 4, 5], [6, 7]]
     assert shared_out(4, [1, 1, 1]) == [[0, 1], [], [2, 3]]
     assert [b for own in shared_out(76, [1] * 16) for b in own] == list(range(76))
+
+
+@pytest.mark.parametrize(
+    ("parts", "workers", "most"), [(64, 16, 10), (256, 16, 26), (1024, 64, 26), (3816, 64, 50)]
+)
+def test_many_workers_get_blocks_with_few_partners_outside(parts, workers, most):
+    graph = draw_partition_graph(Shuffle.of(4 * parts, parts), 8, 0)
+    columns = max(o for o in graph.offsets if o <= parts // 2)
+    owned = shared_out(parts, [1] * workers, lambda b: View(graph, b).partners, columns)
+    assert sorted(b for own in owned for b in own) == list(range(parts))
+    assert max(map(len, owned)) <= parts // workers + 2
+    assert received(owned, lambda b: View(graph, b).partners) <= most
+    assert all(abs(sum(1 if b % 2 else -1 for b in own)) <= len(own) / 16 for own in owned)
 
 
 def test_two_workers_give_the_bits_of_one_process(two_workers, X, here, tmp_path):
@@ -109,8 +126,24 @@ def mortal(tmp_path_factory) -> Iterator[Client]:
 
 @pytest.mark.parametrize("stage", ["shuffle", "lay out", "place", "fit"])
 def test_a_worker_killed_in_any_stage_changes_no_bit(mortal, X, here, stage):
-    wait_for_workers(mortal, 2)
     killed: list[int] = []
+    lazy = da.from_array(X, chunks=(301, 3))
+    there = model(callbacks=[_killing(mortal, stage, killed)]).fit(lazy, client=mortal)
+    assert killed and same(there, here)
+
+
+@pytest.mark.parametrize("stage", ["place", "fit"])
+def test_near_partners_survive_a_killed_worker(mortal, stage):
+    X = make_blobs(3000, 4, centers=30, random_state=2)[0].astype(np.float32)
+    options = {"n_clusters": 30, "d0": "auto", "n_dissimilarities": 40}
+    killed: list[int] = []
+    there = model(**options, callbacks=[_killing(mortal, stage, killed)]).fit(X, client=mortal)
+    assert killed and same(there, model(**options).fit(X))
+
+
+def _killing(mortal: Client, stage: str, killed: list[int]):
+    """A callback that kills a worker once, in a stage."""
+    wait_for_workers(mortal, 2)
 
     def kill(progress) -> None:
         if (
@@ -122,9 +155,7 @@ def test_a_worker_killed_in_any_stage_changes_no_bit(mortal, X, here, stage):
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
 
-    lazy = da.from_array(X, chunks=(301, 3))
-    there = model(callbacks=[kill]).fit(lazy, client=mortal)
-    assert killed and same(there, here)
+    return kill
 
 
 def test_a_worker_that_joins_gets_partitions(mortal, X, here):

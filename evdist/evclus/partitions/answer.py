@@ -11,6 +11,8 @@ from evdist.data.sources import AttributeSource
 from evdist.engine.partitioning import run_tasks
 from evdist.evclus.kept import MAX_PAIRS, SomePairs
 from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
+from evdist.evclus.solver import tell_full_rows
+from evdist.kernels.sparse_rows import decode, full_rows
 from evdist.partition import io
 from evdist.stores.exchange import Exchange
 from evdist.stores.partitioned import PartitionArray
@@ -36,29 +38,42 @@ def write_answer(
     back.begin()
     names = [str(b) for b in range(problem.parts)]
     size = _COPIES * problem.data.shuffle.rows * final.width * 4
-    run_tasks(client, _send, back, final, items=[(b,) for b in range(problem.parts)], size=size)
+    parts = [(b,) for b in range(problem.parts)]
+    full = run_tasks(client, _send, problem, back, final, items=parts, size=size)
     run_tasks(
-        client, _collect, back, join(url, "mass"), names,
+        client, _collect, problem, back, join(url, "mass"), names,
         items=[(q,) for q in range(len(bounds) - 1)], size=size,
     )  # fmt: skip
     back.close()
     io.finish(url)
+    if problem.sparse:
+        tell_full_rows(sum(full), problem.n)
 
 
-def _send(back: Exchange, final: PartitionArray, partition: int) -> None:
+def _send(
+    problem: PartitionedProblem, back: Exchange, final: PartitionArray, partition: int
+) -> int:
+    """Also how many of the rows, where they are lists, are full."""
     lo, hi = final.shuffle.bounds[partition : partition + 2].tolist()
-    back.put(str(partition), final.shuffle.objects(lo, hi), final.read(partition))
+    mass = final.read(partition)
+    back.put(str(partition), final.shuffle.objects(lo, hi), mass)
+    return full_rows(mass) if problem.sparse else 0
 
 
-def _collect(back: Exchange, url: str, blocks: list[str], number: int) -> None:
+def _collect(
+    problem: PartitionedProblem, back: Exchange, url: str, blocks: list[str], number: int
+) -> None:
     lo, hi = back.bounds[number : number + 2].tolist()
-    zarr.open_array(url, mode="r+", zarr_format=3)[lo:hi] = back.take(number, blocks)
+    mass = back.take(number, blocks)
+    if problem.sparse:
+        mass = decode(mass, problem.focal_sets.n_clusters)
+    zarr.open_array(url, mode="r+", zarr_format=3)[lo:hi] = mass
 
 
 def kept_pairs(problem: PartitionedProblem) -> SomePairs:
     """Some of the kept pairs, by object: those of a few rows of one partition."""
     view = problem.view(0)
-    rows = min(view.own, -(-MAX_PAIRS // problem.graph.k))
+    rows = min(view.own, -(-MAX_PAIRS // view.k))
     parts = (0, *view.partners)
     shuffle = problem.data.shuffle
 
@@ -67,8 +82,8 @@ def kept_pairs(problem: PartitionedProblem) -> SomePairs:
         return AttributeSource(np.concatenate(tables), problem.metric)
 
     block = ViewPairs(view, problem.d0, source).block(0, rows)
-    entry = np.flatnonzero(np.arange(problem.graph.k) < block.degree[:, None])[:MAX_PAIRS]
+    entry = np.flatnonzero(np.arange(view.k) < block.degree[:, None])[:MAX_PAIRS]
     places = np.concatenate([np.arange(*shuffle.bounds[q : q + 2]) for q in parts])
-    i = shuffle.objects_of(places[entry // problem.graph.k])
+    i = shuffle.objects_of(places[entry // view.k])
     j = shuffle.objects_of(places[block.partner[entry]])
     return SomePairs(i.astype(np.uint32), j.astype(np.uint32), block.delta[entry])

@@ -28,6 +28,8 @@ def view_on(
     make = made_from(kernels_on(device, 2), table, graph, (sums, end), d0)
     # A half-sweep reads every pair once: made again costs no more than kept.
     columns = TILE_BYTES // (4 * graph.k)
+    if graph.colours[0].listed is not None:
+        columns = view.own  # partners lie where their dissimilarities lie: all in one tile
     like = torch.empty(graph.k, 0, device=device)
     return graph, Recomputed(make, [pieces], columns, like)
 
@@ -35,11 +37,16 @@ def view_on(
 def _graph(view: View, device: torch.device) -> Graph:
     """The own rows as the one colour that is updated; those behind them only have partners in it.
 
-    Partner h of the row at place t is place t + shift_h of a partner partition.
+    Partner h of the row at place t is place t + shift_h of a partner partition. Where some are
+    near, the host lists them.
     """
-    P, b = view.graph.colours, view.partition
-    at = {p: i + 1 for i, p in enumerate(view.partners)}
-    block = np.array([at[(b + o) % P] for o in view.graph.offsets])
+    if view.near is not None:
+        listed, degree = view.pairs(0, view.own)
+        at = np.where(np.arange(view.k) < degree[:, None], listed.astype(np.int32), -1)
+        partners = Partners.of_list(torch.as_tensor(at.T.copy(), device=device))
+        bounds = tuple(view.bounds[:2].tolist())
+        return Graph(view.n, view.k, int(degree.sum()), bounds, (partners,))
+    block = view.blocks(view.graph.offsets)
     base, lim, shift = (
         torch.as_tensor(np.asarray(v, np.int32), device=device)
         for v in (view.bounds[block], np.diff(view.bounds)[block], view.graph.shifts)

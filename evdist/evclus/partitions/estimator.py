@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +12,11 @@ from evdist.engine.turns import SHARE
 from evdist.engine.workers import smallest_worker
 from evdist.estimators.checks import integer
 from evdist.evclus.checks import USUAL, checked_settings
-from evdist.evclus.groups import OWN_PARTNERS, SPARSE_FROM, near_share
+from evdist.evclus.groups import SPARSE_FROM
 from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
 from evdist.evclus.partitions.fit import fit_partitions
 from evdist.evclus.partitions.sites import PartitionSite
-from evdist.evclus.sites import plain_rows
+from evdist.evclus.sites import plain_rows, takes_groups
 from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.threads import thread_count
 from evdist.partition.rows import is_dask
@@ -83,18 +82,10 @@ def partition_site(model: Any, client: Any) -> PartitionSite:
 def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     """Fit, and set what a fitted EVCLUS has."""
     n, model.n_features_in_ = table_shape(X)
-    settings = checked_settings(
-        model, _Counted(n), seed, integer("n_clusters", model.n_clusters, 1)
-    )
-    if near_share(settings.k, settings.n_clusters) > 0:
-        warnings.warn(
-            f"With partitions, the {settings.k} partners of an object are drawn uniformly from "
-            f"{settings.n_clusters} clusters, too few of them from its own: expect errors. Set "
-            f"n_dissimilarities={OWN_PARTNERS * settings.n_clusters}, or fit in memory "
-            '(partitions="never") if it is large enough.',
-            stacklevel=3,
-        )
-    settings = replace(settings, groups=False)
+    counted: Any = _Counted(n)
+    settings = checked_settings(model, counted, seed, integer("n_clusters", model.n_clusters, 1))
+    groups = takes_groups(model, counted, settings, False, client)
+    settings = replace(settings, groups=groups)
     with model._reporting() as report, admitted(client, _taken(client), report):
         fit = fit_partitions(X, model.metric, settings, partition_site(model, client), report)
     model.d0_, model.d0_curve_ = fit.d0, fit.d0_curve

@@ -6,6 +6,7 @@ Everything lies in a folder that all workers reach:
 ```
 FOLDER/
   partitions.zarr   the rows, shuffled
+  groups.zarr       the group of each row; where some partners are near
   points/           restore points
   back/             masses on their way to the user's order; removed at the end
   answer.zarr       the credal partition, by object
@@ -25,15 +26,16 @@ from evdist.engine.loop import Descent, Solution
 from evdist.engine.partitioning import run_tasks
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
+from evdist.evclus.groups import near_share
 from evdist.evclus.irqp import minimise
 from evdist.evclus.kept import SomePairs
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.answer import kept_pairs, write_answer
-from evdist.evclus.partitions.graph import draw_partition_graph
+from evdist.evclus.partitions.graph import draw_near_pairs, draw_partition_graph
 from evdist.evclus.partitions.points import RestorePoints
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.evclus.partitions.sites import PartitionSite
-from evdist.evclus.partitions.start import Start, find_start, place_partition
+from evdist.evclus.partitions.start import Start, find_start, group_sizes, place_partition
 from evdist.evclus.solver import first_focal_sets
 from evdist.evclus.start import Settings
 from evdist.stores.fingerprints import fingerprint
@@ -62,16 +64,13 @@ def fit_partitions(
     tell = report or (lambda news: None)
     client, folder = site.client, site.folder
     focal_sets = first_focal_sets(settings.focal_sets, settings.n_clusters)
-    site.check(X, settings.k, len(focal_sets))
+    site.check(X, settings, focal_sets)
     data = site.lay_out(X, report)
     tell(Progress("first masses", 0, 0))
     (start,) = run_tasks(
         client, find_start, data, metric, focal_sets, settings, site.rows, items=[()]
     )
-    problem = PartitionedProblem(
-        data, start.metric, draw_partition_graph(data.shuffle, settings.k, settings.seed),
-        start.d0, focal_sets, site.rows, start.landmarks.mass.shape[1],
-    )  # fmt: skip
+    problem = _problem(data, start, focal_sets, settings, site)
     tell(Progress(site.news(problem), 0, 0))
     points = RestorePoints(
         join(folder, "points"), problem, _identity(data, metric, settings, start)
@@ -80,11 +79,30 @@ def fit_partitions(
     answer = join(folder, "answer.zarr")
     tell(Progress("answer", 0, 0))
     write_answer(problem, final, answer, join(folder, "back"), client)
-    landmarks = _landmarks(start, final)
+    landmarks = _landmarks(problem, start, final)
     kept = kept_pairs(problem)
     return PartitionedFit(
         answer, focal_sets, solution, start.d0, start.d0_curve, landmarks, kept, data
     )
+
+
+def _problem(
+    data: PartitionedData,
+    start: Start,
+    focal_sets: FocalSets,
+    settings: Settings,
+    site: PartitionSite,
+) -> PartitionedProblem:
+    k, seed, labels, near = settings.k, settings.seed, None, None
+    if start.grouping is not None:
+        labels = PartitionArray(join(site.folder, "groups.zarr"), data.shuffle, 1, "uint32")
+        share = near_share(k, settings.n_clusters)
+        near = draw_near_pairs(data.shuffle, k, share, start.grouping.count, seed)
+        k = max(k - near.k, 0)
+    return PartitionedProblem(
+        data, start.metric, draw_partition_graph(data.shuffle, k, seed), start.d0, focal_sets,
+        site.rows, start.landmarks.mass.shape[1], near, labels,
+    )  # fmt: skip
 
 
 def _identity(
@@ -102,6 +120,12 @@ def _identity(
         "focal sets": fingerprint(
             list(start.landmarks.focal_sets.masks), start.landmarks.focal_sets.n_clusters
         ),
+        **(
+            {}
+            if start.grouping is None
+            else {"groups": fingerprint(start.grouping.means.V, start.grouping.means.group)}
+        ),
+        **({"rows": "sparse"} if start.landmarks.sparse else {}),
     }
 
 
@@ -118,6 +142,8 @@ def _descend(
     begin: Descent[None] | None = None
     if found is None:
         point = points.begin()
+        if problem.labels is not None:
+            problem.labels.create()
         run_tasks(
             site.client, place_partition, problem, start, settings, point,
             items=[(b,) for b in range(problem.parts)], size=problem.sizes.placing(),
@@ -128,6 +154,10 @@ def _descend(
         point, known = found
         if known["history"]:
             begin = Descent(None, tuple(known["history"]), known["error"])
+    if problem.near is not None:
+        parts = [(b,) for b in range(problem.parts)]
+        sizes = run_tasks(site.client, group_sizes, problem, items=parts)
+        problem = replace(problem, near_entries=problem.near.entries(np.array(sizes)))
     executor = site.executor(problem, point)
     every, stop = whole_cycles(site.checkpoint_every), settings.stop
     at = (0 if begin is None else begin.steps, point)
@@ -154,7 +184,7 @@ def _descend(
         executor.close()
 
 
-def _landmarks(start: Start, final: PartitionArray) -> Landmarks:
+def _landmarks(problem: PartitionedProblem, start: Start, final: PartitionArray) -> Landmarks:
     """The landmarks with their final masses, named by object."""
     landmarks, shuffle = start.landmarks, final.shuffle
     position = landmarks.objects.astype(np.int64)
@@ -164,4 +194,5 @@ def _landmarks(start: Start, final: PartitionArray) -> Landmarks:
         mine = partition == b
         mass[mine] = final.read(b)[position[mine] - shuffle.bounds[b]]
     objects = shuffle.objects_of(position).astype(np.uint32)
-    return replace(landmarks, mass=mass, objects=objects)
+    found = replace(landmarks, mass=mass, objects=objects)
+    return found if problem.near is None else found.with_members()

@@ -9,6 +9,7 @@ same worker, and from any partition any other is reached in about root of P step
 
 Inside, pairs are those of `evdist.kernels.graph`: (o, r) joins place t of b with place t + r of
 b + o. Partitions are cut from a random order, so every pair of objects is about equally likely.
+With many clusters a part of the partners is near (`evdist.evclus.partitions.near`).
 
 Symbols
 -------
@@ -19,6 +20,7 @@ view        the rows of a partition and, behind them, those of its partners: wha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -27,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.engine.plan import PIECE_ROWS, Plan
-from evdist.kernels.graph import PairGraph, fill_partners
+from evdist.evclus.partitions.near import NearPairs, Sorted
+from evdist.kernels.graph import PairGraph, fill_near, fill_partners
 from evdist.kernels.shuffle import Shuffle
 
 
@@ -44,8 +47,14 @@ def colour_of(partition: int) -> int:
     return partition % 2
 
 
+def draw_near_pairs(shuffle: Shuffle, k: int, share: float, groups: int, seed: int) -> NearPairs:
+    """Near pairs for a share of the k partners; the others are drawn by `draw_partition_graph`."""
+    rng = np.random.default_rng([seed, 37, shuffle.n, shuffle.count, k])
+    return NearPairs.draw(round(share * -(-k // 2)), groups, odd_offsets(shuffle.count), rng)
+
+
 def draw_partition_graph(shuffle: Shuffle, k: int, seed: int) -> PairGraph:
-    """The graph on positions; same (n, P, k, seed), same graph.
+    """The graph of uniform pairs on positions; same (n, P, k, seed), same graph.
 
     An odd k is raised by one: pairs are drawn together with their reverse. Where partitions are
     tiny there are fewer possible partners than k, and all of them are taken.
@@ -93,12 +102,17 @@ class View:
 
     graph: PairGraph
     partition: int
+    near: NearPairs | None = None
+    #: The rows of any partition by group; asked where some partners are near.
+    by_group: Callable[[int], Sorted] | None = None
 
     @cached_property
     def partners(self) -> tuple[int, ...]:
         """Numbers of the partner partitions, in the order of the view."""
         P, b = self.graph.colours, self.partition
-        return tuple(dict.fromkeys((b + o) % P for o in sorted(set(self.graph.offsets))))
+        near = () if self.near is None else self.near.offsets
+        offsets = {o % P for o in (*self.graph.offsets, *near)}
+        return tuple(dict.fromkeys((b + o) % P for o in sorted(offsets)))
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
@@ -117,7 +131,7 @@ class View:
 
     @property
     def k(self) -> int:
-        return self.graph.k
+        return self.graph.k + (0 if self.near is None else self.near.k)
 
     @cached_property
     def plan(self) -> Plan:
@@ -128,14 +142,37 @@ class View:
 
     def pairs(self, lo: int, hi: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Partner places of own rows lo..hi-1, (rows, k), and how many each row has, (rows,)."""
-        at = {p: i + 1 for i, p in enumerate(self.partners)}
-        P, b = self.graph.colours, self.partition
-        blocks = np.array([at[(b + o) % P] for o in self.graph.offsets])
-        partner = np.empty((hi - lo, self.k), np.uint32)
+        blocks = self.blocks(self.graph.offsets)
+        partner = np.empty((hi - lo, self.graph.k), np.uint32)
         degree = np.empty(hi - lo, np.int64)
-        shifts = np.array(self.graph.shifts)
+        shifts = np.array(self.graph.shifts, np.int64)
         fill_partners(
             lo, self.graph.size, self.bounds, blocks, shifts, self.graph.near, *self.graph.mixed,
             partner, degree,
         )  # fmt: skip
+        if self.near is None:
+            return partner, degree
+        far, partner = partner, np.empty((hi - lo, self.k), np.uint32)
+        place, first, order = self._by_group
+        fill_near(
+            lo, place, first, order, self.bounds, self.blocks(self.near.offsets),
+            np.array(self.near.steps), np.array(self.near.turns), np.array(self.near.back),
+            far, partner, degree,
+        )  # fmt: skip
         return partner, degree
+
+    def blocks(self, offsets: Sequence[int]) -> NDArray[np.int64]:
+        """Numbers, within the view, of the partner partitions at some offsets."""
+        at = {p: i + 1 for i, p in enumerate(self.partners)}
+        found = [at[(self.partition + o) % self.graph.colours] for o in offsets]
+        return np.array(found, np.int64)
+
+    @cached_property
+    def _by_group(self) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]:
+        """Places of the own rows by group; where groups begin, and the order, of all partitions."""
+        assert self.by_group is not None
+        found = [self.by_group(q) for q in (self.partition, *self.partners)]
+        place = np.empty(self.own, np.uint32)
+        place[found[0].order] = np.arange(self.own, dtype=np.uint32)
+        first = np.stack([rows.first for rows in found])
+        return place, first, np.concatenate([rows.order for rows in found])

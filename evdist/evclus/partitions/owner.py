@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evdist.data.sources import AttributeSource
 from evdist.engine.plan import PIECE_ROWS
-from evdist.evclus.partitions.graph import colour_of
+from evdist.evclus.partitions.graph import colour_of, odd_offsets
 from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
 from evdist.evclus.partitions.sizes import Sizes
 from evdist.kernels.vector import aligned_zeros, padded_width
@@ -261,6 +261,10 @@ class OwnedPartitions:
     @property
     def device_group(self) -> Callable[[], Hashable] | None:
         return self.problem.rows.device_group
+
+    @property
+    def columns(self) -> int:
+        return odd_offsets(self.parts)[-1]
 
     def neighbours(self, partition: int) -> tuple[int, ...]:
         return self.problem.neighbours(partition)

@@ -21,6 +21,7 @@ from evdist.belief import FocalSets
 from evdist.data.layout import PartitionedData
 from evdist.data.sources import AttributeSource
 from evdist.evclus.partitions.graph import View
+from evdist.evclus.partitions.near import NearPairs, Sorted
 from evdist.evclus.partitions.sizes import BLOCK, Sizes
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.protocol import Rows
@@ -46,6 +47,15 @@ class PartitionedProblem:
     rows: Rows
     #: Numbers in a stored row of masses.
     width: int
+    near: NearPairs | None = None
+    #: Where some partners are near: the group of each row, and the near partners of all rows.
+    labels: PartitionArray | None = None
+    near_entries: int = 0
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are lists of clusters (`evdist.kernels.sparse_rows`)."""
+        return self.width != len(self.focal_sets)
 
     @property
     def n(self) -> int:
@@ -58,10 +68,15 @@ class PartitionedProblem:
     @property
     def scale(self) -> float:
         """Turns a sum over pairs into their mean."""
-        return 2.0 / self.graph.entries
+        return 2.0 / (self.graph.entries + self.near_entries)
 
     def view(self, partition: int) -> View:
-        return View(self.graph, partition)
+        return View(self.graph, partition, self.near, self.by_group)
+
+    def by_group(self, partition: int) -> Sorted:
+        """The rows of a partition by group."""
+        assert self.labels is not None and self.near is not None
+        return Sorted.of(self.labels.read(partition)[:, 0], self.near.groups)
 
     def neighbours(self, partition: int) -> tuple[int, ...]:
         return self.view(partition).partners
@@ -75,11 +90,12 @@ class PartitionedProblem:
         return PartitionArray(url, self.data.shuffle, self.width, "float32")
 
     def state_problem(self, pairs: ViewPairs) -> Problem:
-        return Problem(self.focal_sets, pairs, pairs.view.plan)
+        return Problem(self.focal_sets, pairs, pairs.view.plan, sparse=self.sparse)
 
     @cached_property
     def sizes(self) -> Sizes:
-        return Sizes(self.data.shuffle, self.data.d, self.graph.k, self.width)
+        near = self.near is not None
+        return Sizes(self.data.shuffle, self.data.d, self.view(0).k, self.width, near)
 
 
 @dataclass(frozen=True)

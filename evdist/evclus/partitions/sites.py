@@ -7,17 +7,21 @@ from typing import Any
 
 import psutil
 
+from evdist.belief import FocalSets
 from evdist.data.layout import PartitionedData
 from evdist.engine.memory import available, check_memory, gigabytes, give_back
 from evdist.engine.owners import OwnersExecutor
 from evdist.engine.partitioning import lay_out, table_shape
 from evdist.engine.progress import Progress, Report
+from evdist.evclus.begin import begins_with_groups, has_sparse_rows
 from evdist.evclus.partitions.local import LocalPartitions
 from evdist.evclus.partitions.owner import OwnedPartitions, least_room
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.evclus.partitions.sizes import Sizes
 from evdist.evclus.rows.protocol import Rows
+from evdist.evclus.start import Settings
 from evdist.kernels.shuffle import Shuffle
+from evdist.kernels.sparse_rows import WORDS
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import join
 
@@ -76,16 +80,22 @@ class PartitionSite:
         where = "in memory" if need <= room else "from disk"
         return f"{said} {where}: {gigabytes(need)}, with {gigabytes(room)} to work in"
 
-    def check(self, X: Any, k: int, width: int) -> None:
+    def check(self, X: Any, settings: Settings, focal_sets: FocalSets) -> None:
         """Refuse what does not fit, before any row of X is read."""
         if self.client is not None and not self._on_device:
             return  # a worker sees for itself
         n, d = table_shape(X)
-        sizes = Sizes(Shuffle.of(n, self.partitions), d, k, width)
+        k, width = settings.k, len(focal_sets)
+        near = begins_with_groups(n, focal_sets, settings)
+        lists = near and has_sparse_rows(focal_sets, settings)
+        width = WORDS if lists else width
+        sizes = Sizes(Shuffle.of(n, self.partitions), d, k, width, near)
         if self._on_device:
             # The pairs of one partition, and those of no other, are there at a time.
             rows: Any = self.rows
-            rows.check_room((sizes.view_rows, d), k, width, sizes.rows, client=self.client)
+            rows.check_room(
+                (sizes.view_rows, d), k, width, sizes.rows, client=self.client, lists=lists
+            )
         if self.client is not None:
             return
         check_memory(

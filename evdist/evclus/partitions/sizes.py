@@ -25,6 +25,8 @@ class Sizes:
     d: int
     k: int
     width: int
+    #: Whether some partners are near.
+    near: bool = False
 
     @property
     def rows(self) -> int:
@@ -38,6 +40,7 @@ class Sizes:
         """
         masses, table = 4 * self.width, 4 * padded_width(self.width)
         row = masses + table + max(masses, 4 * padded_width(self.d))
+        row += 16 if self.near else 0  # the group of each row, and the order by group
         return self.view_rows * row
 
     @property

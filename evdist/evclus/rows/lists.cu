@@ -832,14 +832,14 @@ UNROLL
 // at places place .. place + rows - 1 of the colour that begins at lo.
 extern "C" __global__ void __launch_bounds__(128) losses(
     const float* T, const float* delta, const float* weight, double* out, const int* base,
-    const int* lim, const int* shift, const int* order, const int* inverse, char* scratch,
-    i64 first, i64 stride, i64 along, int lo, int place, int rows, int size, int k, int near, int bytes,
+    const int* lim, const int* shift, const int* order, const int* inverse, const int* listed,
+    char* scratch, i64 first, i64 stride, i64 along, int lo, int place, int rows, int size, int k, int near, int bytes,
     int warps) {
     if (WARP >= warps) return;
     double* own = (double*)(scratch ? scratch + (i64)WARP * bytes
                                     : (char*)shared_room + (i64)IN_BLOCK * bytes);
     int* key = (int*)(own + 2 + SLOTS);
-    Graph graph = {base, lim, shift, order, inverse, 0, near, size, k};
+    Graph graph = {base, lim, shift, order, inverse, listed, near, size, k};
     for (int number = WARP; number < rows; number += warps) {
         int t = place + number;
         i64 i = (i64)lo + t;

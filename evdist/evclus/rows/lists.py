@@ -145,7 +145,8 @@ class ListKernels:
         self._kernels(state, partners, NARROW, False).launch(
             "losses", warps * self._lanes, 1,
             [state.mass, state.delta, state.weight, out, partners.base, partners.lim,
-             partners.shift, partners.order, partners.inverse, scratch, c_longlong(state.first),
+             partners.shift, partners.order, partners.inverse, partners.listed, scratch,
+             c_longlong(state.first),
              c_longlong(state.delta.stride(1)), c_longlong(state.delta.stride(2)),
              c_int(graph.bounds[colour]), c_int(place),
              c_int(rows), c_int(partners.size), c_int(partners.k), c_int(partners.near),

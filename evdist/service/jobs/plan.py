@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
+from evdist.engine.ownership import received, shared_out
 from evdist.evclus.memory import projected, stored
 from evdist.evclus.partitions.graph import odd_offsets
 from evdist.kernels.shuffle import Shuffle
@@ -151,12 +153,16 @@ class Plan:
         row = masses + 4 * padded_width(self.features)
         return (1 + partners) * self._shuffle.rows * row
 
-    @property
+    @cached_property
     def _outside(self) -> int:
         """Rows of other workers that a worker needs the masses of."""
-        own = self._shuffle.count / self.workers
-        parts = sum(2 * min(offset, own) for offset in odd_offsets(self._shuffle.count))
-        return math.ceil(min(parts, self._shuffle.count - own) * self._shuffle.rows)
+        P, offsets = self._shuffle.count, odd_offsets(self._shuffle.count)
+
+        def neighbours(b: int) -> list[int]:
+            return [(b + sign * o) % P for o in offsets for sign in (1, -1)]
+
+        owned = shared_out(P, [1] * self.workers, neighbours, offsets[-1])
+        return received(owned, neighbours) * self._shuffle.rows
 
     @property
     def run_need(self) -> int:
