@@ -28,7 +28,7 @@ from evdist.evclus.start import choose_d0
 from evdist.kernels.graph import PairGraph
 from evdist.nnevclus.loss import LossTerms
 from evdist.nnevclus.network import Network, layers, weights_of
-from evdist.nnevclus.shards import Products, Shard
+from evdist.nnevclus.shards import Piece, Products, Shard
 from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
 
 __all__ = ["bootclus", "nn"]
@@ -216,7 +216,7 @@ def nn(bounds: Bounds, folder: Path, device: str = "cuda", epochs: int = 20) -> 
     network.draw(np.random.default_rng(0), x)
     schedule = Schedule("rmsprop", 1e-3, 500, 0.0, 0.0, 10, epochs, 0)
     task = TrainingTask(network, LossTerms(sets), schedule, len(x))
-    shard = Shard(0, x, None, Products(X - X.mean(axis=0), "root", d0))
+    shard = Shard(0, [Piece(x, None, Products(X - X.mean(axis=0), "root", d0))])
     rate, losses, final = _trained(task, shard, device, 1, epochs)
     again = _trained(task, shard, device, 1, epochs)[2]
     rate_cpu, losses_cpu, final_cpu = _trained(task, shard, "cpu", 2, epochs)

@@ -6,7 +6,7 @@
   same data (shared/reference/timings.json, measured on another machine);
 * mnist: 70,000 x 784, on one thread;
 * ranks: two workers against one process that takes as many objects in a step, as two shards or as
-  one subset of doubled size: loss curves and rows per second.
+  one subset of doubled size: loss curves and rows per second of whole fits.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ def ranks(bounds: Bounds, epochs: int) -> None:
                    float(np.abs(curve / same - 1).max() * 100), 1.0, digits=2)  # fmt: skip
     equal = np.array_equal(two.credal_partition_.mass, sharded.credal_partition_.mass)
     bounds.at_least("  masses have the same bits (1: yes)", float(equal), 1, digits=0)
+    # Eight steps of 200 objects between two means are no steps of 400: what counts is the end.
+    bounds.at_most("objective, times that of batch_size=400",
+                   two.objective_ / doubled.objective_, 1.05, digits=3)  # fmt: skip
     half = len(curve) // 2
-    bounds.at_most("batch_size=400: second half of the epochs, %",
-                   float(abs(curve[half:].mean() / other[half:].mean() - 1) * 100), 1.0,
-                   digits=2)  # fmt: skip
-    worst = np.abs(curve / other - 1)[2:].max() * 100
-    bounds.note("  worst epoch, %", worst, "it draws other subsets", digits=2)
+    far = abs(curve[half:].mean() / other[half:].mean() - 1) * 100
+    bounds.note("  second half of the epochs, %", far, "it draws other subsets", digits=2)
     bounds.head("rows per second")
     rows = len(X) * epochs
     for what, seconds in (("one process, n_shards=2, 200 each", wall[sharded]),

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from evdist.belief import FocalSets, conflict
 from evdist.bootclus.checks import FAMILIES, checked_pairs, most_clusters
 from evdist.bootclus.kept import KeptReplicates
+from evdist.bootclus.lazy import SAMPLE, Sample, Sampled
 from evdist.bootclus.replicates import Bootstrap, bootstrap_gaussian, bootstrap_models
 from evdist.bootclus.saved import model_state, set_model_state
 from evdist.bootclus.solver import (
@@ -29,6 +30,7 @@ from evdist.bootclus.solver import (
     fit_masses,
     interval_focal_sets,
 )
+from evdist.ecm.lazy import lazy_table
 from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
@@ -61,7 +63,7 @@ class CalibrationPairs(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class Bootclus(RowMasses, CredalClusterer):
+class Bootclus(Sampled, RowMasses, CredalClusterer):
     """Calibrated evidential clustering: mixtures, bootstrap intervals, mass functions.
 
     A mixture is fitted to the data and to bootstrap samples, which gives a confidence interval for
@@ -184,13 +186,19 @@ class Bootclus(RowMasses, CredalClusterer):
         Parameters
         ----------
         X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
+            file. Of a Dask array of more than 2^18 rows, or a file larger than memory, a random
+            sample of 65,536 rows is fitted, with a warning; masses and labels of all rows are lazy
         y : ignored
         client : distributed.Client, default=None
             Run the bootstrap and the sweeps on a Dask cluster instead of on threads; the result is
             the same. With a device, the sweeps and intervals run on the GPUs of its workers.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        table, sample = lazy_table(X), None
+        if table is not None:
+            checked_pairs(self, SAMPLE)  # before anything is read
+            sample = Sample.of(table, seed, client)
+            X = sample.X
         # Kernels are compiled for arrays that can be written; for others they would be anew.
         X = np.require(self._table(X, ensure_min_samples=2), float, ["C", "W"])
         k = checked_pairs(self, len(X))
@@ -208,7 +216,7 @@ class Bootclus(RowMasses, CredalClusterer):
                 seed=seed, site=site_of(self, client, rows), hold=hold,
                 identity=self._identity(X, seed, k), report=report,
             )  # fmt: skip
-        return self._take(X, mixture, bootstrap, fit, focal_sets)
+        return self._take(X, mixture, bootstrap, fit, focal_sets, sample)
 
     def _device_rows(
         self, shape: tuple[int, int], k: int, client: Any
@@ -275,20 +283,23 @@ class Bootclus(RowMasses, CredalClusterer):
         }  # fmt: skip
 
     def _take(
-        self, X: NDArray, mixture: Any, bootstrap: Bootstrap, fit: MassFit, focal_sets: FocalSets
-    ) -> Self:
+        self, X: NDArray, mixture: Any, bootstrap: Bootstrap, fit: MassFit, focal_sets: FocalSets,
+        sample: Sample | None,
+    ) -> Self:  # fmt: skip
         self.mixture_ = mixture
         self.covariance_model_ = getattr(mixture, "covariance_model_", None)
         self.n_clusters_ = focal_sets.n_clusters
         self.n_failed_ = bootstrap.n_failed
-        self.intervals_ = fit.intervals
+        self.intervals_ = fit.intervals if sample is None else sample.intervals(fit.intervals)
         some = fit.order[:LANDMARKS]  # the order is random
         self._placement = Placement(
             X[some], fit.mass[some], focal_sets, bootstrap.replicates, float(self.confidence)
         )
+        mass = fit.mass if sample is None else sample.masses(self._placement)
+        self._sampled = None if sample is None else (sample.numbers, fit.mass)
         solution = fit.solution
         self._finish(
-            CredalPartition(fit.mass, focal_sets), solution.history, solution.converged,
+            CredalPartition(mass, focal_sets), solution.history, solution.converged,
             sweeps="sweeps",
         )  # fmt: skip
         return self
@@ -301,13 +312,17 @@ class Bootclus(RowMasses, CredalClusterer):
     def calibration_pairs(self) -> CalibrationPairs:
         """Bounds of `intervals_` with the belief and plausibility that the masses give their pairs.
 
-        For :func:`evdist.plot.calibration`.
+        For :func:`evdist.plot.calibration`. Where a sample was fitted, its fitted masses are taken.
         """
         check_is_fitted(self, "credal_partition_")
-        kept, partition = self.intervals_, self.credal_partition_
-        mass = np.asarray(partition.mass, dtype=float)
-        sets = partition.focal_sets
-        mine, other = mass[kept.i], mass[kept.j]
+        kept, sets = self.intervals_, self.credal_partition_.focal_sets
+        if self._sampled is None:
+            mass = np.asarray(self.credal_partition_.mass)
+            mine, other = mass[kept.i], mass[kept.j]
+        else:
+            numbers, mass = self._sampled
+            mine, other = (mass[np.searchsorted(numbers, part)] for part in (kept.i, kept.j))
+        mine, other = mine.astype(float), other.astype(float)
         single = sets.singletons
         belief = np.einsum("pk,pk->p", mine[:, single], other[:, single])
         plausibility = 1.0 - conflict(mine, other, sets)

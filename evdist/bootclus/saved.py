@@ -37,6 +37,8 @@ def model_state(model: Any) -> tuple[dict[str, Any], dict[str, NDArray]]:
         **{f"mixture_{name}": array for name, array in best.items()},
         **{f"replicate_{name}": array for name, array in replicates.arrays.items()},
     }  # fmt: skip
+    if model._sampled is not None:
+        arrays["sample"], arrays["sample_mass"] = model._sampled
     return values, arrays
 
 
@@ -50,6 +52,7 @@ def set_model_state(model: Any, values: dict[str, Any], arrays: dict[str, NDArra
     model.covariance_model_, model.n_clusters_ = covariances, int(values["n_clusters"])
     model.n_failed_ = int(values["n_failed"])
     model.intervals_ = Intervals(*arrays["pair"], *arrays["bound"])
+    model._sampled = (arrays["sample"], arrays["sample_mass"]) if "sample" in arrays else None
     replicates = GaussianReplicates(covariances, **group("replicate_"))
     sets = model.credal_partition_.focal_sets
     model._placement = Placement(

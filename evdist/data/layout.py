@@ -87,6 +87,18 @@ class PartitionedData:
                 break
         return np.concatenate(parts)
 
+    def positions(self, lo: int, hi: int) -> NDArray[Any]:
+        """The rows at positions lo..hi-1, of however many partitions."""
+        bounds, out = self.shuffle.bounds, np.empty((hi - lo, self.d), self.X.dtype)
+        first = int(np.searchsorted(bounds, lo, side="right")) - 1
+        for partition in range(first, self.shuffle.count):
+            start, end = bounds[partition : partition + 2].tolist()
+            if start >= hi:
+                break
+            a, b = max(lo, start), min(hi, end)
+            out[a - lo : b - lo] = self.X.read(partition, b - start)[a - start :]
+        return out
+
 
 def _array(url: str, known: dict[str, Any]) -> PartitionArray:
     shuffle = Shuffle(known["n"], known["partitions"])

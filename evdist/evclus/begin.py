@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.data.sources import Source
 from evdist.engine.progress import Progress
-from evdist.evclus.groups import SPARSE_FROM, START, Groups, find_groups, near_share, resolution
+from evdist.evclus.groups import SPARSE_FROM, START, Groups, find_groups, near_share
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.rows.protocol import Masses, Starter
 from evdist.evclus.sampling import (
@@ -32,10 +32,10 @@ from evdist.evclus.start import (
     LANDMARKS_PER_CLUSTER,
     MIN_LANDMARKS,
     Settings,
+    d0_of_groups,
     find_d0,
     first_masses,
     given_d0,
-    positive_quantile,
     some_objects,
 )
 from evdist.kernels.sparse_rows import labelled
@@ -167,10 +167,7 @@ def landmarks_of_groups(
 
 def _d0_of(source: Source, groups: Groups, settings: Settings) -> float:
     if settings.d0 == "auto":
-        d0 = resolution(source, groups, settings.seed)
-        if d0 > 0:
-            return d0
-        return positive_quantile(random_dissimilarities(source, settings.seed), 0.5)
+        return d0_of_groups(source, groups, settings.seed)
     if isinstance(settings.d0, str):
         return given_d0(settings.d0, random_dissimilarities(source, settings.seed))
     return float(settings.d0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource
-from evdist.evclus.groups import Groups, find_groups
+from evdist.evclus.groups import Groups, Means, find_groups
 from evdist.kernels.distances import Metric, distances
 
 _BLOCK = 4096
@@ -26,48 +26,45 @@ class Grouping:
 
     Attributes
     ----------
-    V : (p, d) float32
+    means : Means
         Means or medoids, ready for the metric.
-    group : (p,) int64
-        The group of each.
-    means : bool
+    squares : bool
         Whether they are means, which are compared by squares.
     """
 
     metric: Metric
-    V: NDArray[np.float32]
-    group: NDArray[np.int64]
-    means: bool
+    means: Means
+    squares: bool
 
     @classmethod
     def find(cls, source: AttributeSource, n_clusters: int, seed: int) -> tuple[Grouping, Groups]:
         """From a sample of the rows; also the groups of these."""
         groups = find_groups(source, n_clusters, seed)
-        if groups.V is not None and groups.group is not None:
-            return cls(source.metric, groups.V, groups.group, True), groups
+        if groups.means is not None:
+            return cls(source.metric, groups.means, True), groups
         medoids = source.subset(groups.middle).rows
-        return cls(source.metric, medoids, np.arange(groups.count), False), groups
+        return cls(source.metric, Means.single(medoids), False), groups
 
     @property
     def count(self) -> int:
         """Groups."""
-        return int(self.group.max()) + 1
+        return self.means.count
 
     def labels(self, table: NDArray[np.float32]) -> NDArray[np.uint32]:
         """Groups (n,) of rows that are ready for the metric; of equally near ones the first."""
         found = np.empty(len(table), np.uint32)
-        nearest = self._nearest_mean if self.means else self._nearest_medoid
+        d = self.means.V.shape[1]
         with threadpool_limits(1):
             for lo in range(0, len(table), _BLOCK):
-                found[lo : lo + _BLOCK] = self.group[nearest(table[lo : lo + _BLOCK])]
+                rows = table[lo : lo + _BLOCK]
+                if self.squares:
+                    found[lo : lo + _BLOCK] = self.means.nearest(rows[:, :d])
+                else:
+                    found[lo : lo + _BLOCK] = self._nearest_medoid(rows)
         return found
 
-    def _nearest_mean(self, rows: NDArray[np.float32]) -> NDArray[np.int64]:
-        norm = (self.V.astype(float) ** 2).sum(axis=1)
-        return (norm - 2.0 * (rows[:, : self.V.shape[1]] @ self.V.T)).argmin(axis=1)
-
     def _nearest_medoid(self, rows: NDArray[np.float32]) -> NDArray[np.int64]:
-        medoids = AttributeSource.of_rows(self.V, self.metric).table
+        medoids = AttributeSource.of_rows(self.means.V, self.metric).table
         others = np.tile(np.arange(len(medoids), dtype=np.uint32), (len(rows), 1))
         mine = np.arange(len(rows), dtype=np.uint32)
         return distances(self.metric, medoids, others, rows, mine).argmin(axis=1)

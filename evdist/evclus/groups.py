@@ -2,21 +2,25 @@
 
 With many clusters the landmarks solved from seeds end in poor minima, and k uniform partners hold
 hardly any of an object's own cluster. Both are mended by a rough partition of all objects, made
-from a sample: many small groups (k-means), merged by Ward's method, and every object goes to the
-nearest group. Where there is no mean, the sample's own dissimilarities are clustered and medoids
-stand for the groups. Groups are numbered so that near groups have near numbers.
+from a sample: many small groups (k-means), merged by Ward's method. An object goes to the group of
+the nearest small one, or, after Lloyd's iterations from the merged means, to that of the nearest
+mean: the former follows clusters of any shape, the latter is smoother; the likelihood of the sample
+chooses. Where there is no mean, the sample's own dissimilarities are clustered and medoids stand
+for the groups. Groups are numbered so that near groups have near numbers.
 
 The same for any number of threads: libraries run on one, and blocks of rows have a fixed size.
 
 Symbols
 -------
 c, q    clusters, small groups
+S       (s, d) the sample
+V       (p, d) means: an object belongs to the group of the nearest
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +33,9 @@ from evdist.evclus.sampling import run_blocks, sorted_by_label
 from evdist.kernels.distances import METRICS
 
 #: Objects that the groups are found on: enough to know each cluster by dozens.
-MIN_SAMPLE, SAMPLE_PER_CLUSTER = 2000, 60
+MIN_SAMPLE, SAMPLE_PER_CLUSTER = 6000, 60
+#: Of a sample without means.
+MIN_MEDOID_SAMPLE = 2000
 #: Small groups of each cluster before they are merged, as long as they are not too many: 8 find
 #: clusters of unequal size and shape that 2 and k-means itself miss.
 SMALL_PER_CLUSTER, MOST_SMALL = 8, 2000
@@ -39,8 +45,13 @@ LLOYD, LLOYD_END, MEDOID_ROUNDS = 10, 30, 5
 _BLOCK = 4096
 #: d0 of a fit with many clusters, in units of what 95 % of the pairs inside a group stay below.
 D0_FACTOR, D0_QUANTILE = 2.0, 0.95
-#: Mass on the own group in the first masses; the rest is on Omega.
-START = 0.75
+#: Mass on the own group in the first masses; the rest is on Omega. With 0.75 the first sweeps have
+#: to undo the ignorance, and end in worse minima.
+START = 0.95
+#: Objects by cluster and attribute in a sample that can tell the shapes of clusters.
+SHAPE_SAMPLE = 4
+#: Added to their variances, in units of that of the sample.
+SHAPE_RIDGE = 1e-3
 #: From so many clusters on, rows are lists of clusters: below, dense rows are faster.
 SPARSE_FROM = 25
 #: Fewer clusters than this are found by landmarks, whatever k is.
@@ -53,14 +64,12 @@ OWN_PARTNERS = 8
 class Groups:
     """A partition of all objects: labels (n,), and one object of each group near its middle.
 
-    Where there are means, V (p, d) are those that an object is compared with, and `group` (p,) says
-    to which group each of them belongs.
+    `means`, where there are any, are those that an object is compared with.
     """
 
     labels: NDArray[np.int32]
     middle: NDArray[np.uint32]
-    V: NDArray[np.float32] | None = None
-    group: NDArray[np.int64] | None = None
+    means: Means | None = None
 
     @property
     def count(self) -> int:
@@ -116,21 +125,97 @@ def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Gro
         warnings.simplefilter("ignore")
         seeds, _ = kmeans_plusplus(S, q, random_state=state, n_local_trials=1)
         small = KMeans(q, init=seeds, n_init=1, max_iter=LLOYD).fit(S)
-        count = np.bincount(small.labels_, minlength=q)
-        centres = merged_means(small.cluster_centers_, count, c)
-        found = KMeans(len(centres), init=centres, n_init=1, max_iter=LLOYD_END).fit(S)
-    centres = neighbours_together(found.cluster_centers_).astype(np.float32)
+        used, theirs, count = np.unique(small.labels_, return_inverse=True, return_counts=True)
+        merged = Means.merged(small.cluster_centers_[used], count, c)
+        found = KMeans(merged.count, init=merged.middles(), n_init=1, max_iter=LLOYD_END).fit(S)
+    single = Means.single(found.cluster_centers_)
+    means = likelier(S, (merged, merged.group[theirs]), (single, found.labels_)).numbered()
     labels = np.empty(source.n, np.int32)
-    norm = (centres.astype(float) ** 2).sum(axis=1)
 
     def fill(lo: int) -> None:
-        rows = source.table[lo : lo + _BLOCK, :d]
-        labels[lo : lo + _BLOCK] = (norm - 2.0 * (rows @ centres.T)).argmin(axis=1)
+        labels[lo : lo + _BLOCK] = means.nearest(source.table[lo : lo + _BLOCK, :d])
 
     run_blocks(fill, range(0, source.n, _BLOCK), n_threads)
-    near = ((S[:, None] - centres[labels[some]][:, None]) ** 2).sum(axis=2)[:, 0]
-    middle = middles(some, labels[some], near, len(centres))
-    return Groups(labels, middle, centres, np.arange(len(centres)))
+    return Groups(labels, means.middle_objects(some, S, labels[some]), means)
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means V (p, d) float32, the group of each, and how many objects it stands for."""
+
+    V: NDArray[np.float32]
+    group: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    @classmethod
+    def single(cls, V: NDArray) -> Means:
+        """Every mean a group."""
+        return cls(V.astype(np.float32), np.arange(len(V)), np.ones(len(V)))
+
+    @classmethod
+    def merged(cls, V: NDArray, weight: NDArray, c: int) -> Means:
+        """c groups of means that have objects, all of them, by Ward's method."""
+        few = len(V) <= c
+        group = np.arange(len(V)) if few else fcluster(linkage(V, "ward"), c, "maxclust") - 1
+        return cls(V.astype(np.float32), group, weight.astype(float))
+
+    @property
+    def count(self) -> int:
+        return int(self.group.max()) + 1
+
+    def middles(self) -> NDArray[np.float64]:
+        """The mean of each group, (c, d)."""
+        total = np.bincount(self.group, self.weight)
+        return np.column_stack(
+            [np.bincount(self.group, self.weight * x) / total for x in self.V.astype(float).T]
+        )
+
+    def numbered(self) -> Means:
+        """The same groups, near ones next to each other: the leaves of their average linkage."""
+        if self.count <= 2:
+            return self
+        rank = np.empty(self.count, np.int64)
+        rank[leaves_list(linkage(self.middles(), "average"))] = np.arange(self.count)
+        return replace(self, group=rank[self.group])
+
+    def nearest(self, X: NDArray) -> NDArray[np.int64]:
+        """The group of the mean next to each row, of equally near ones the first."""
+        norm = (self.V.astype(float) ** 2).sum(axis=1)
+        return self.group[(norm - 2.0 * (X @ self.V.T)).argmin(axis=1)]
+
+    def middle_objects(self, objects: NDArray, S: NDArray, labels: NDArray) -> NDArray[np.uint32]:
+        """Of each group the sampled object nearest to its middle."""
+        near = ((S - self.middles()[labels]) ** 2).sum(axis=1)
+        order = np.lexsort((near, labels))
+        groups, first = np.unique(labels[order], return_index=True)
+        middle = np.zeros(self.count, np.uint32)
+        middle[groups] = objects[order[first]]
+        return middle
+
+
+def likelier(S: NDArray, merged: tuple[Means, NDArray], single: tuple[Means, NDArray]) -> Means:
+    """Of two partitions, with the labels of the sample, that under which it is likelier.
+
+    Every group is a Gaussian of its own shape. Both partitions have as many groups, so that the
+    likelihoods compare. Where objects are too few to tell the shapes, `single`.
+    """
+    c, d = single[0].count, S.shape[1]
+    if len(S) < SHAPE_SAMPLE * d * c or merged[0].count != c:
+        return single[0]
+    better = _likelihood(S, merged[1]) > _likelihood(S, single[1])
+    return merged[0] if better else single[0]
+
+
+def _likelihood(S: NDArray, labels: NDArray) -> float:
+    """sum_g n_g (log n_g - log |Sigma_g| / 2): the classification likelihood but for constants."""
+    count = np.bincount(labels)
+    parts = np.split(S[np.argsort(labels, kind="stable")].astype(float), np.cumsum(count)[:-1])
+    # A group on a line would have any likelihood.
+    ridge = SHAPE_RIDGE * float(S.var(axis=0, dtype=float).mean()) * np.eye(S.shape[1])
+    apart = [x - x.mean(axis=0) for x in parts if len(x)]
+    shape = np.array([x.T @ x / len(x) for x in apart]) + ridge
+    count = count[count > 0]
+    return float(count @ (np.log(count) - np.linalg.slogdet(shape)[1] / 2))
 
 
 def sample_of(n: int, c: int, seed: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
@@ -145,37 +230,12 @@ def small_groups(c: int) -> int:
     return min(SMALL_PER_CLUSTER * c, max(MOST_SMALL, 2 * c))
 
 
-def neighbours_together(centres: NDArray) -> NDArray:
-    """The same means, near ones next to each other: the leaves of their average linkage."""
-    if len(centres) <= 2:
-        return centres
-    return centres[leaves_list(linkage(centres, "average"))]
-
-
-def merged_means(centres: NDArray, weight: NDArray, c: int) -> NDArray:
-    """Means of c groups of the small ones, by Ward's method."""
-    kept = weight > 0
-    centres, weight = centres[kept], weight[kept].astype(float)
-    if len(centres) <= c:
-        return centres
-    group = fcluster(linkage(centres, "ward"), c, "maxclust") - 1
-    total = np.bincount(group, weight)
-    return np.column_stack([np.bincount(group, weight * x) / total for x in centres.T])
-
-
-def middles(objects: NDArray, labels: NDArray, near: NDArray, c: int) -> NDArray[np.uint32]:
-    """Of each group the sampled object nearest to its middle."""
-    order = np.lexsort((near, labels))
-    groups, first = np.unique(labels[order], return_index=True)
-    middle = np.zeros(c, np.uint32)
-    middle[groups] = objects[order[first]]
-    return middle
-
-
 # ---------------------------------------------------------------------- without means
 def _by_medoids(source: Source, c: int, seed: int, n_threads: int) -> Groups:
     rng = np.random.default_rng([seed, 31, source.n])
-    count = min(source.n, max(MIN_SAMPLE, min(SAMPLE_PER_CLUSTER * c, MOST_MEDOID_SAMPLE), 2 * c))
+    count = min(
+        source.n, max(MIN_MEDOID_SAMPLE, min(SAMPLE_PER_CLUSTER * c, MOST_MEDOID_SAMPLE), 2 * c)
+    )
     some = np.sort(rng.choice(source.n, count, replace=False)).astype(np.uint32)
     D = source.distances(some, np.tile(some, (count, 1))).astype(float)
     D = np.maximum(D, D.T)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource, Source
 from evdist.engine.loop import Solution
+from evdist.evclus.groups import SPARSE_FROM, Groups, find_groups, resolution
 from evdist.evclus.irqp import USUAL_TOL, Stop
 from evdist.evclus.landmarks import Landmarks, Placing
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
@@ -303,13 +304,25 @@ class Settings:
 def find_d0(
     source: Source, d0: float | str, n_clusters: int, *, k: int, seed: int, rows: Starter
 ) -> tuple[float, list[tuple[float, float]]]:
-    """A number, a quantile of the dissimilarities, or "auto": with the curve that it has tried."""
+    """A number, a quantile of the dissimilarities, or "auto": with the curve that it has tried.
+
+    With many clusters a trial of all quantiles would take longer than the fit; a preliminary
+    partition tells where clusters end.
+    """
+    if d0 == "auto" and n_clusters >= SPARSE_FROM:
+        return d0_of_groups(source, find_groups(source, n_clusters, seed), seed), []
     if d0 == "auto":
         small = trial_of(source, n_clusters, seed)
         return choose_d0(small, n_clusters, k=k, seed=seed, rows=rows)
     if isinstance(d0, str):
         d0 = given_d0(d0, random_dissimilarities(source, seed))
     return float(d0), []
+
+
+def d0_of_groups(source: Source, groups: Groups, seed: int) -> float:
+    """d0 from a preliminary partition; the median where its groups have no extent."""
+    reach = resolution(source, groups, seed)
+    return reach if reach > 0 else given_d0("q0.5", random_dissimilarities(source, seed))
 
 
 def trial_of(source: Source, n_clusters: int, seed: int) -> Source:

@@ -4,7 +4,8 @@
 landmarks.zarr/  {"evdist": "landmarks", "version": 1, "metric", "n_clusters", "focal_sets", "d0",
                  "size", "arrays", "seal", "complete"}
   object         (L,)  uint32   which of the fitted objects they are
-  mass           (L,f) float32; with "sparse", (L,WORDS), see evdist.kernels.sparse_rows
+  mass           (L,f) float32; with "sparse", (L,WORDS) in the layout of this number (true: the
+                 first), see evdist.kernels.sparse_rows
   members        (c,m) uint32   with many clusters only: landmarks of each cluster
   row            (L,d) float32  as they are compared: centred, whitened, of length one
   centre         (d,)  float64  taken from rows before they are compared
@@ -32,7 +33,7 @@ from evdist.data.sparse import SparseSource
 from evdist.evclus.kept import SomePairs
 from evdist.evclus.landmarks import Landmarks
 from evdist.kernels.distances import METRICS, Metric
-from evdist.kernels.sparse_rows import WORDS
+from evdist.kernels.sparse_rows import LAYOUT, WORDS, from_first_layout
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError, as_written
 from evdist.stores.paths import Url, address
@@ -57,7 +58,7 @@ def save_landmarks(url: Url, landmarks: Landmarks) -> str:
     if isinstance(source, SparseSource):
         attributes["sparse_width"] = int(source.X.shape[1])
     if landmarks.sparse:
-        attributes["sparse"] = True
+        attributes["sparse"] = LAYOUT
     arrays = {"object": landmarks.objects, "mass": landmarks.mass, **_described(source)}
     if landmarks.members is not None:
         arrays["members"] = landmarks.members
@@ -74,6 +75,8 @@ def load_landmarks(url: Url, metric: Callable | None = None) -> tuple[Landmarks,
         _must(L > 0 and objects.dtype == np.uint32, "objects")
         _must(mass.shape == (L, f) and mass.dtype == np.float32, "masses")
         _must(bool(np.isfinite(mass).all()) and 0 < d0 < np.inf, "masses and d0")
+        if attributes.get("sparse") is True:
+            mass = from_first_layout(mass)
         source = _source(attributes, arrays, metric)
         _must(source.n == L, "rows")
         members = arrays.get("members")

@@ -1,8 +1,14 @@
 """Masses of many clusters in few numbers: a row is a list of (cluster, mass).
 
-A row has mass on the empty set, on Omega and on a few clusters: 5 to 8 on average, whatever their
+A row has mass on the empty set, on Omega and on a few clusters: 2 to 8 on average, whatever their
 number. It takes two cache lines: mass on the empty set, mass on Omega, SLOTS cluster numbers (two
 in a word), SLOTS masses. Clusters ascend; free slots come last and have mass zero.
+
+    words    0  1   2 .. 7          8 .. 15        16 .. 19          20 .. 31
+             0  Om  numbers 0..11   masses 0..7    numbers 12..19    masses 8..19
+
+The first line says all of a row with at most eight clusters, and nearly every row is one: who reads
+it leaves the second line where it is.
 
 The words are float32, so that rows travel and are stored as masses are. Cluster numbers below
 MOST_CLUSTERS never make a NaN of their word.
@@ -21,12 +27,18 @@ from numpy.typing import NDArray
 
 from evdist.kernels.threads import thread_count
 
+#: Number of the layout above; stores say it.
+LAYOUT = 2
 #: float32 words of a row: two cache lines.
 WORDS = 32
 #: Clusters that a row can name: two words hold the empty set and Omega, ten the numbers.
 SLOTS = 20
 #: Where the slots begin, in halves of words and in words.
-FIRST_ID, FIRST_MASS = 4, 12
+FIRST_ID, FIRST_MASS = 4, 8
+#: Slots whose numbers, and whose masses, follow these; see :func:`id_at` and :func:`mass_at`.
+IDS_AHEAD, MASSES_AHEAD = 12, 8
+#: The second line, in halves of words and in words: how far the other slots are moved.
+_IDS_LATER, _MASSES_LATER = 16, 4
 #: Numbers from here on mark free slots, each slot with its own, so that what is added up for them
 #: goes to different places. Above 0x7F7F a word would have the exponent of a NaN.
 MOST_CLUSTERS = FREE = 0x7F60
@@ -34,27 +46,46 @@ MOST_CLUSTERS = FREE = 0x7F60
 _BLOCK = 1 << 16
 
 
+def id_at(q: int) -> int:
+    """Where the number of slot q lies, in halves of words."""
+    return FIRST_ID + q + (_IDS_LATER if q >= IDS_AHEAD else 0)
+
+
+def mass_at(q: int) -> int:
+    """Where the mass of slot q lies, in words."""
+    return FIRST_MASS + q + (_MASSES_LATER if q >= MASSES_AHEAD else 0)
+
+
+_ID_PLACES = np.array([id_at(q) for q in range(SLOTS)])
+_MASS_PLACES = np.array([mass_at(q) for q in range(SLOTS)])
+
+
 def ids_of(T: NDArray[np.float32]) -> NDArray[np.uint16]:
     """The halves of all words, (n, 2 WORDS): the same memory."""
     return T.view(np.uint16)
 
 
+def from_first_layout(T: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows as stores may have them from before LAYOUT 2: all numbers, then all masses."""
+    return T[:, [0, 1, *range(2, 8), *range(12, 20), *range(8, 12), *range(20, WORDS)]]
+
+
 def cluster_slots(T: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Cluster numbers (n, SLOTS): the same memory."""
-    return ids_of(T)[:, FIRST_ID : FIRST_ID + SLOTS]
+    """Cluster numbers (n, SLOTS)."""
+    return ids_of(T)[:, _ID_PLACES]
 
 
 def mass_slots(T: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Masses (n, SLOTS) of the named clusters: the same memory."""
-    return T[:, FIRST_MASS:]
+    """Masses (n, SLOTS) of the named clusters."""
+    return T[:, _MASS_PLACES]
 
 
 def labelled(labels: NDArray, own: float) -> NDArray[np.float32]:
     """Rows with mass `own` on the cluster of their label and the rest on Omega."""
     T = _vacant(len(labels))
     T[:, 1] = 1.0 - own
-    cluster_slots(T)[:, 0] = labels
-    mass_slots(T)[:, 0] = own
+    ids_of(T)[:, FIRST_ID] = labels
+    T[:, FIRST_MASS] = own
     return T
 
 
@@ -76,8 +107,8 @@ def encode(mass: NDArray) -> NDArray[np.float32]:
     top = np.take_along_axis(top, last, axis=1)
     value = np.take_along_axis(value, last, axis=1)
     used = value > 0
-    cluster_slots(T)[:, :count] = np.where(used, top, FREE + np.arange(count))
-    mass_slots(T)[:, :count] = np.where(used, value, 0.0)
+    ids_of(T)[:, _ID_PLACES[:count]] = np.where(used, top, FREE + np.arange(count))
+    T[:, _MASS_PLACES[:count]] = np.where(used, value, 0.0)
     return T
 
 
@@ -101,16 +132,16 @@ def most_mass(T: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.flo
         return np.concatenate(clusters), np.concatenate(masses)
     rows = np.arange(len(T))
     slot = mass_slots(T).argmax(axis=1)
-    mass = mass_slots(T)[rows, slot]
-    return np.where(mass > 0, cluster_slots(T)[rows, slot], 0).astype(np.int64), mass
+    mass = T[rows, _MASS_PLACES[slot]]
+    return np.where(mass > 0, ids_of(T)[rows, _ID_PLACES[slot]], 0).astype(np.int64), mass
 
 
 def full_rows(T: NDArray[np.float32]) -> int:
     """Rows without a free slot: these might have named more clusters."""
-    return int((mass_slots(T)[:, -1] > 0).sum())
+    return int((T[:, _MASS_PLACES[-1]] > 0).sum())
 
 
 def _vacant(n: int) -> NDArray[np.float32]:
     T = np.zeros((n, WORDS), np.float32)
-    cluster_slots(T)[:] = FREE + np.arange(SLOTS)
+    ids_of(T)[:, _ID_PLACES] = FREE + np.arange(SLOTS)
     return T

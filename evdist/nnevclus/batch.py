@@ -21,9 +21,10 @@ from evdist.engine.loop import Solution
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Clock, Report
 from evdist.kernels.threads import one_blas_thread
+from evdist.nnevclus.deltas import draw_pairs, make_deltas
 from evdist.nnevclus.loss import Loss
 from evdist.nnevclus.network import FlatWeights, Inputs, Network, one_thread, weights_of
-from evdist.nnevclus.problem import Problem, draw_pairs, make_deltas
+from evdist.nnevclus.problem import Problem
 from evdist.nnevclus.training import Schedule
 
 #: A function of theta that gives its value and gradient.
@@ -64,9 +65,10 @@ def fit_batch(
         flat = FlatWeights(network)
         inputs = Inputs.of(problem.x, problem.fx, device)
         loss = Loss(network, problem.terms, device)
-        source = problem.source.subset(own.astype(np.uint32)) if len(held) else problem.source
+        every = problem.objects.source
+        source = every.subset(own.astype(np.uint32)) if len(held) else every
         mine, others = torch.from_numpy(own).to(device), torch.from_numpy(held).to(device)
-        deltas = make_deltas(problem.source, problem.d0).on(device)
+        deltas = make_deltas(every, problem.d0).on(device)
         pairs = deltas(mine) if k is None else draw_pairs(source, k, problem.d0, seed, device)
         outside = deltas(others) if len(held) else None
         theta = flat.theta.double().cpu().numpy()

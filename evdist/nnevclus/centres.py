@@ -17,34 +17,30 @@ from evdist.estimators.checks import one_of
 from evdist.evclus.irqp import Stop
 from evdist.evclus.sites import LocalSite
 from evdist.evclus.solver import Constraints, Settings, fit_evclus
+from evdist.nnevclus.objects import Objects
 
 #: Centres are looked for among so many objects, drawn at random where there are more.
 SAMPLE = 5000
 
 
-def label_centres(
-    centres: Any, x: NDArray, source: Source, *, n_clusters: int, d0: float, seed: int,
+def find_centres(
+    centres: Any, x: NDArray, objects: Objects, *, n_clusters: int, d0: float, seed: int,
     n_threads: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
-    """The objects that stand for the clusters, (c,), and labels that say so, (n,)."""
-    c, n = n_clusters, source.n
+) -> NDArray[np.int64]:  # fmt: skip
+    """The objects that stand for the clusters, (c,); x are the inputs of `objects.X`."""
+    c, n = n_clusters, objects.n
     if isinstance(centres, str):
         if one_of("centres", centres, ("peaks", "evclus")) == "peaks":
-            found = peak_centres(x, c, seed)
-        else:
-            found = evclus_centres(source, c, d0, seed, n_threads)
-    else:
-        found = np.asarray(centres)
-        whole = found.dtype.kind in "iu" and found.shape == (c,)
-        if not whole or found.min() < 0 or found.max() >= n or len(set(found.tolist())) < c:
-            raise ValueError(
-                f"centres must be {c} different objects of 0..{n - 1}, one for each cluster, "
-                f'or "peaks" or "evclus", got {centres!r}.'
-            )
-        found = found.astype(np.int64)
-    labels = np.full(n, -1, np.int64)
-    labels[found] = np.arange(len(found))
-    return found, labels
+            return objects.number(peak_centres(x, c, seed))
+        return objects.number(evclus_centres(objects.source, c, d0, seed, n_threads))
+    found = np.asarray(centres)
+    whole = found.dtype.kind in "iu" and found.shape == (c,)
+    if not whole or found.min() < 0 or found.max() >= n or len(set(found.tolist())) < c:
+        raise ValueError(
+            f"centres must be {c} different objects of 0..{n - 1}, one for each cluster, "
+            f'or "peaks" or "evclus", got {centres!r}.'
+        )
+    return found.astype(np.int64)
 
 
 def _sample(n: int, seed: int) -> NDArray[np.int64]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.constraints import check_links
-from evdist.data.sources import Source
 from evdist.estimators.checks import (
     at_most_objects,
     checked_d0,
@@ -22,7 +21,8 @@ from evdist.estimators.checks import (
     seeded_checkpoint,
 )
 from evdist.estimators.number import clusters_for
-from evdist.nnevclus.problem import source_of
+from evdist.kernels.distances import METRICS
+from evdist.nnevclus.objects import Objects
 
 _FAMILIES = ("simple", "pairs", "full")
 
@@ -63,12 +63,28 @@ def check_parameters(model: Any, client: Any) -> None:
         )
 
 
+def check_stored(model: Any, n: int, metric_features: Any) -> None:
+    """Refuse what needs all rows in memory, where these are not."""
+    metric = model.metric
+    others = {
+        "scale": model.scale is not None,
+        "metric_features": metric_features is not None,
+        "batch_size=None": model.batch_size is None,
+        f"metric={metric!r}": not (isinstance(metric, str) and metric in METRICS),
+    }
+    for name, asked in others.items():
+        if asked:
+            raise ValueError(
+                f"{name} needs all rows in memory, and these {n:,} are not. Leave it out, or pass "
+                "an array."
+            )
+
+
 @dataclass(frozen=True)
 class Given:
-    """What `NNEVCLUS.fit` is given beside X: dissimilarities, links, labels, focal sets."""
+    """What `NNEVCLUS.fit` is given beside X: links, labels, focal sets."""
 
     n_clusters: int
-    source: Source
     must: NDArray[np.int64]
     cannot: NDArray[np.int64]
     labels: NDArray[np.int64] | None
@@ -76,14 +92,21 @@ class Given:
     #: Whether X is the square matrix of dissimilarities itself.
     own_matrix: bool
 
+    @property
+    def known(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Objects with a label, and their clusters."""
+        if self.labels is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        found = np.flatnonzero(self.labels >= 0)
+        return found, self.labels[found]
+
     @classmethod
     def of(
-        cls, model: Any, X: NDArray, must_link: Any, cannot_link: Any, labels: Any,
+        cls, model: Any, objects: Objects, must_link: Any, cannot_link: Any, labels: Any,
         metric_features: Any,
     ) -> Given:  # fmt: skip
-        n = len(X)
-        source = source_of(X, model.metric, metric_features)
-        c = integer("n_clusters", clusters_for(model.n_clusters, source), 1)
+        n = objects.n
+        c = integer("n_clusters", clusters_for(model.n_clusters, objects.source), 1)
         family = focal_family(model.focal_sets, c, _FAMILIES)
         at_most_objects(c, n)
         must, cannot = check_links(must_link, cannot_link, n)
@@ -93,7 +116,7 @@ class Given:
                 "Give labels or centres, not both: a centre's cluster need not be that of a label."
             )
         own = model.metric == "precomputed" and metric_features is None
-        return cls(c, source, must, cannot, known, family, own)
+        return cls(c, must, cannot, known, family, own)
 
 
 def check_labels(labels: Any, n: int, n_clusters: int) -> NDArray[np.int64] | None:

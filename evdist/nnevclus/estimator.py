@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
+from evdist.data.sources import AttributeSource
+from evdist.ecm.lazy import lazy_table
 from evdist.engine.device import find_device, find_here
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
@@ -21,15 +23,17 @@ from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.solver import first_focal_sets
 from evdist.evclus.start import find_d0
 from evdist.kernels.threads import thread_count
-from evdist.nnevclus.centres import label_centres
-from evdist.nnevclus.checks import Given, check_parameters
+from evdist.nnevclus.centres import find_centres
+from evdist.nnevclus.checks import Given, check_parameters, check_stored
 from evdist.nnevclus.fit import training_of
-from evdist.nnevclus.inputs import Preparation
+from evdist.nnevclus.inputs import Masses, Preparation
 from evdist.nnevclus.loss import LossTerms, Supervision
 from evdist.nnevclus.network import draw_networks, network_masses, rebuild_network
+from evdist.nnevclus.objects import Objects, Recipe, objects_here, objects_stored
 from evdist.nnevclus.problem import Problem
 from evdist.nnevclus.saved import from_arrays, to_arrays
 from evdist.partition import CredalPartition
+from evdist.partition.rows import map_rows
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import Url, address
 
@@ -74,9 +78,10 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         Objects in a mini-batch, of which all pairs are used; None trains on all objects at once.
         "auto" is None up to 2,000 objects, else 200.
     n_shards : int or None, default=None
-        Parts into which mini-batch training divides the objects. Each step takes a mini-batch
-        from every part and averages the gradients. None is one part, or with a client one part
-        per worker. The result depends on this number, but not on the number of workers.
+        Parts into which mini-batch training divides the objects. Each part takes eight steps of
+        its own, then all continue from the mean of their weights. None is one part, or with a
+        client one part per worker. The result depends on this number, but not on the number of
+        workers.
     optimizer : {"auto", "lbfgs", "adaptive", "rmsprop", "adam"}, default="auto"
         At once: L-BFGS ("auto") or the paper's adaptive steps. Mini-batches: RMSprop ("auto") or
         Adam.
@@ -132,7 +137,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     labels_ : (n,) int array
     objective_ : float
         Mean over the pairs of (conflict - transformed dissimilarity)^2, with the terms of links,
-        labels and weights. With mini-batches, pairs inside subsets of about 1,000 objects.
+        labels and weights. With mini-batches, pairs inside subsets of about 1,000 objects, at most
+        about 2^18 objects of each of the `n_shards` parts.
     history_ : list of float
         The objective before the first and after every iteration; with mini-batches the mean over
         each epoch, but for the last value, which is `objective_`.
@@ -209,7 +215,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         Parameters
         ----------
         X : (n, d) array, data frame, Dask or zarr array, or path; (n, n) dissimilarities with
-            metric="precomputed"
+            metric="precomputed". A Dask array of more than 2^18 rows, or a file larger than
+            memory, is never loaded whole; masses and labels are then lazy, with the same bits
         y : ignored
         must_link, cannot_link : (p, 2) arrays of object numbers
         labels : (n,) integers
@@ -226,16 +233,26 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         check_parameters(self, client)
         self._check_callbacks()
-        X = self._table(X, ensure_min_samples=2)
-        given = Given.of(self, X, must_link, cannot_link, labels, metric_features)
         trained_on = find_device(self.device, client)
         device = torch.device(find_here(trained_on) or "cpu")
-        problem = self._problem(X, given, seed, device)
-        networks = draw_networks(
-            self.hidden, self.body, problem.x, len(problem.terms.focal_sets),
-            problem.fx is not None, n_init=int(self.n_init), seed=seed,
-        )  # fmt: skip
+        lazy = lazy_table(X)
+        if lazy is not None:
+            check_stored(self, lazy.shape[0], metric_features)
+        else:
+            X = self._table(X, ensure_min_samples=2)
         with self._reporting() as report:
+            if lazy is not None:
+                objects = objects_stored(self, X, client, report)
+                self.n_features_in_, self._scale = lazy.shape[1], None
+                self._tell_of_spreads(objects.X)
+            else:
+                objects = objects_here(self, X, metric_features)
+            given = Given.of(self, objects, must_link, cannot_link, labels, metric_features)
+            problem = self._problem(objects, given, seed, device)
+            networks = draw_networks(
+                self.hidden, self.body, problem.x, len(problem.terms.focal_sets),
+                problem.fx is not None, n_init=int(self.n_init), seed=seed,
+            )  # fmt: skip
             train = training_of(self, problem, seed, report, client, trained_on or "cpu")
             fits = [
                 train(network, stage="fit" if i == 0 else f"fit {i + 1}")
@@ -243,42 +260,60 @@ class NNEVCLUS(RowMasses, CredalClusterer):
             ]
         best = min(fits, key=lambda fit: fit.objective)
         self.network_ = rebuild_network(best.value, self.hidden, self.body)
-        mass = network_masses(self.network_, problem.x, problem.fx, device)
-        partition = CredalPartition(mass, problem.terms.focal_sets)
-        self._finish(partition, best.history, best.converged)
+        focal_sets = problem.terms.focal_sets
+        mass: Any
+        if lazy is not None:
+            mass = map_rows(self._masses_of(), lazy, width=len(focal_sets), dtype=np.float32)
+        elif objects.many is not None:
+            mass = self._masses_of().in_blocks(X)
+        else:
+            mass = network_masses(self.network_, problem.x, problem.fx, device)
+        self._finish(CredalPartition(mass, focal_sets), best.history, best.converged)
         return self
 
-    def _problem(self, X: NDArray, given: Given, seed: int, device: torch.device) -> Problem:
+    def _problem(self, objects: Objects, given: Given, seed: int, device: torch.device) -> Problem:
         """What the network sees of X, d0, and the labels of the centres."""
+        X, source = objects.X, objects.source
         self._prepare = Preparation.of(
             X, n_components=int(self.n_components) if given.own_matrix else None,
             gate=(float(self.gate_outliers), float(self.gate_width)) if self.gate else None,
             raw=self.body is not None, seed=seed, device=device,
         )  # fmt: skip
         x, fx = self._prepare(X, device)
-        c, threads, known = given.n_clusters, thread_count(self.n_jobs), given.labels
+        c, threads = given.n_clusters, thread_count(self.n_jobs)
         self.d0_, self.d0_curve_ = find_d0(
-            given.source, self.d0, c, k=TRIAL_PAIRS, seed=seed, rows=NumbaRows(threads)
+            source, self.d0, c, k=TRIAL_PAIRS, seed=seed, rows=NumbaRows(threads)
         )
         self.__dict__.pop("centres_", None)  # of a fit before
+        known, truth = given.known
         if self.centres is not None:
-            self.centres_, known = label_centres(
-                self.centres, x, given.source, n_clusters=c, d0=self.d0_, seed=seed,
-                n_threads=threads,
-            )  # fmt: skip
+            known = self.centres_ = find_centres(
+                self.centres, x, objects, n_clusters=c, d0=self.d0_, seed=seed, n_threads=threads
+            )
+            truth = np.arange(len(known))
+            known, truth = known[np.argsort(known)], truth[np.argsort(known)]
+
+        def inputs(rows: NDArray[np.int64]) -> tuple[NDArray, NDArray | None]:
+            if objects.many is not None:
+                return self._prepare(objects.many.pick(rows), device)
+            return x[rows], None if fx is None else fx[rows]
+
         terms = LossTerms(
             first_focal_sets(given.family, c), float(self.constraint_weight),
             float(self.label_weight), float(self.l2_penalty),
-            Supervision.of(x, fx, given.must, given.cannot, known),
+            Supervision.of(inputs, given.must, given.cannot, known, truth),
         )  # fmt: skip
-        return Problem(x, fx, given.source, self.d0_, terms, device)
+        metric = source.metric if isinstance(source, AttributeSource) else None
+        recipe = Recipe(self._prepare, metric, self.d0_)
+        return Problem(objects, x, fx, recipe, terms, device)
 
     # ------------------------------------------------------------------ new objects
+    def _masses_of(self) -> Masses:
+        return Masses(self.network_, self._prepare, self.device)
+
     def _masses(self, X: NDArray) -> NDArray[np.float32]:
         """What the network gives to objects, old or new."""
-        device = torch.device(find_device(self.device) or "cpu")
-        x, fx = self._prepare(X, device)
-        return network_masses(self.network_, x, fx, device)
+        return self._masses_of()(X)
 
     # ------------------------------------------------------------------ on disk
     @classmethod

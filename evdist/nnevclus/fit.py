@@ -20,8 +20,10 @@ import torch
 from numpy.typing import NDArray
 
 from evdist.engine.loop import Solution
+from evdist.engine.memory import available
 from evdist.engine.progress import Clock, Report
 from evdist.engine.ranks import Group, Ranks
+from evdist.engine.turns import room_here
 from evdist.engine.workers import wait_for_workers
 from evdist.nnevclus.batch import fit_batch
 from evdist.nnevclus.checks import BATCH, MINI
@@ -29,11 +31,13 @@ from evdist.nnevclus.network import Network, weights_of
 from evdist.nnevclus.problem import Problem
 from evdist.nnevclus.saved import Checkpoints, saved_problem
 from evdist.nnevclus.shards import Shard
-from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
+from evdist.nnevclus.training import LOCAL, Schedule, Trainer, TrainingTask, TrainState
 from evdist.stores.fingerprints import fingerprint
 
 #: batch_size="auto" trains on all objects at once up to AT_ONCE of them, else on so many.
 AT_ONCE, OBJECTS = 2000, 200
+#: Share of the free memory that pieces of shards may take.
+_KEPT = 0.5
 
 #: The weights of a trained network (its state_dict), and how they came about.
 Fit = Solution[dict[str, NDArray]]
@@ -43,7 +47,7 @@ def training_of(
     model: Any, problem: Problem, seed: int, report: Report, client: Any, worker_device: str
 ) -> Callable[..., Fit]:
     """A function of a network and the name of its stage, as the NNEVCLUS `model` asks for."""
-    n = len(problem.x)
+    n = problem.n
     size = _mini_batch(model, n, client)
     optimizer = model.optimizer
     if optimizer == "auto":
@@ -63,16 +67,17 @@ def training_of(
         k = model.n_dissimilarities
         k = None if k is None or k >= n - 1 else int(k)
         return partial(fit_batch, problem, k=k, schedule=schedule, report=report)
-    shards = problem.shards(_shard_count(model, n, schedule, client))
+    shards = problem.shards(_shard_count(model, problem, schedule, client))
     make_trainer: Callable[[TrainingTask], Trainer | RankTrainer]
     if client is None:
-        make_trainer = partial(Trainer, shards=shards, device=problem.device)
+        room = _room(problem.device)
+        make_trainer = partial(Trainer, shards=shards, device=problem.device, room=room)
     else:
         ranks = Ranks(client, shards, cuda=worker_device != "cpu")
         make_trainer = partial(RankTrainer, ranks=ranks, device=worker_device)
 
     def fit(network: Network, stage: str) -> Fit:
-        task = TrainingTask(network, problem.terms, schedule, n // len(shards))
+        task = TrainingTask(network, problem.terms, schedule, problem.piece_rows(len(shards)))
         saved = None
         if model.checkpoint is not None:
             identity = _identity(problem, network, schedule, len(shards))
@@ -143,14 +148,25 @@ def _train(
     epochs: int,
 ) -> tuple[TrainState, str]:
     """Go on with the training on one rank; the state, and a mark of the network."""
-    state = Trainer(task, shards, torch.device(device), group.gather).train(state, epochs)
+    state = _trainer(group, shards, task, device).train(state, epochs)
     return state, fingerprint(*(state.weights[name] for name in sorted(state.weights)))
 
 
 def _objective(
     group: Group, shards: list[Shard], task: TrainingTask, device: str, state: TrainState
 ) -> float:
-    return Trainer(task, shards, torch.device(device), group.gather).objective(state)
+    return _trainer(group, shards, task, device).objective(state)
+
+
+def _trainer(group: Group, shards: list[Shard], task: TrainingTask, device: str) -> Trainer:
+    at = torch.device(device)
+    return Trainer(task, shards, at, group.gather, _room(at, room_here))
+
+
+def _room(device: torch.device, room: Callable[[], int] = available) -> float:
+    """Bytes that pieces of shards may take on a device of this process."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else room()
+    return _KEPT * free
 
 
 # ---------------------------------------------------------------------- what a model asks for
@@ -162,7 +178,7 @@ def _mini_batch(model: Any, n: int, client: Any) -> int | None:
     return None if model.batch_size is None else min(int(model.batch_size), n)
 
 
-def _shard_count(model: Any, n: int, schedule: Schedule, client: Any) -> int:
+def _shard_count(model: Any, problem: Problem, schedule: Schedule, client: Any) -> int:
     """Shards: as given, as the checkpoint has them, or one for each worker."""
     count = model.n_shards
     if count is None and model.checkpoint is not None:
@@ -170,11 +186,12 @@ def _shard_count(model: Any, n: int, schedule: Schedule, client: Any) -> int:
         count = saved_problem(model.checkpoint).get("shards")
     if count is None:
         count = 1 if client is None else len(wait_for_workers(client))
-    least = n // int(count)
+    least = problem.piece_rows(min(int(count), problem.n))
     left = least - schedule.held_out(least)
-    if left < 2:
+    if count > problem.n or left < 2:
+        left = 0 if count > problem.n else max(left, 0)
         raise ValueError(
-            f"{count} shards of {n} objects leave {max(left, 0)} of one for training, and two at "
+            f"{count} shards of {problem.n} objects leave {left} of one for training, and two at "
             "least are needed. Lower n_shards or validation_fraction."
         )
     return int(count)
@@ -187,8 +204,8 @@ def _identity(
     drawn = network.state_dict()
     terms, known = problem.terms, problem.terms.supervision
     return {
-        "data": fingerprint(problem.x),
-        "dissimilarities": problem.source.fingerprint(),
+        "data": problem.fingerprint(),
+        "dissimilarities": problem.objects.source.fingerprint(),
         "d0": problem.d0,
         "focal sets": fingerprint(list(terms.focal_sets.masks)),
         "start": fingerprint(*(drawn[name].cpu().numpy() for name in sorted(drawn))),
@@ -200,6 +217,7 @@ def _identity(
         "learning rate": schedule.learning_rate,
         "batch size": schedule.batch_size,
         "shards": shards,
+        "steps of a shard": 1 if shards == 1 else LOCAL,
         "validation": schedule.validation,
         "seed": schedule.seed,
     }  # fmt: skip

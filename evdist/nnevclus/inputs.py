@@ -28,13 +28,16 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDOneClassSVM
 from sklearn.svm import OneClassSVM
 
+from evdist.engine.device import find_device
 from evdist.features import DissimilarityPCA
-from evdist.nnevclus.network import ROWS, one_thread
+from evdist.nnevclus.network import ROWS, Network, network_masses, one_thread
 
 #: Objects up to which the exact machine is trained: its time grows with their square.
 EXACT = 5000
 #: Anchors of the approximate machine.
 ANCHORS = 300
+#: Rows whose masses are computed at once where there are many.
+_MASSES = 64 * ROWS
 
 
 @dataclass(frozen=True)
@@ -176,3 +179,23 @@ class Preparation:
             rho, g = float(values["rho"]), float(values["g"])
             gate = Gate(arrays["anchors"], arrays["anchor_weight"], rho, g)
         return cls(pca, arrays["centre"], float(values["scale"]), gate, bool(values["raw"]))
+
+
+@dataclass(frozen=True)
+class Masses:
+    """From rows to masses, by a trained network; `device` as a user names it."""
+
+    network: Network
+    prepare: Preparation
+    device: str
+
+    def __call__(self, X: NDArray, first: int = 0) -> NDArray[np.float32]:
+        """Masses (rows, f) of rows of X, numbered from `first` on."""
+        device = torch.device(find_device(self.device) or "cpu")
+        x, fx = self.prepare(X, device)
+        return network_masses(self.network, x, fx, device)
+
+    def in_blocks(self, X: NDArray) -> NDArray[np.float32]:
+        """Of many rows, without a copy of them all."""
+        starts = range(0, len(X), _MASSES)
+        return np.concatenate([self(X[lo : lo + _MASSES]) for lo in starts])

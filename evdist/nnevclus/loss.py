@@ -16,6 +16,7 @@ dL/dm = 4 r (m C) / (number of ordered pairs), and nothing of size n x n is kept
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -159,24 +160,22 @@ class Supervision:
     @classmethod
     def of(
         cls,
-        x: NDArray,
-        fx: NDArray | None,
+        inputs: Callable[[NDArray[np.int64]], tuple[NDArray, NDArray | None]],
         must: NDArray[np.int64],
         cannot: NDArray[np.int64],
-        labels: NDArray[np.int64] | None,
+        known: NDArray[np.int64],
+        truth: NDArray[np.int64],
     ) -> Supervision | None:
-        """From links between and labels of the objects with inputs x (n, d); -1 is no label."""
-        known = np.empty(0, np.int64) if labels is None else np.flatnonzero(labels >= 0)
+        """From links, and the clusters `truth` of the objects `known`.
+
+        `inputs` gives x and fx of some objects, by their numbers in rising order.
+        """
         links = np.concatenate([must, cannot])
         rows, where = np.unique(np.concatenate([links.ravel(), known]), return_inverse=True)
         if not len(rows):
             return None
         ends = where[: links.size].reshape(-1, 2)
-        truth = np.empty(0, np.int64) if labels is None else labels[known]
-        return cls(
-            x[rows], None if fx is None else fx[rows], ends[: len(must)], ends[len(must) :],
-            where[links.size :], truth,
-        )  # fmt: skip
+        return cls(*inputs(rows), ends[: len(must)], ends[len(must) :], where[links.size :], truth)
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,18 @@
-"""What NN-EVCLUS is trained on: inputs, and dissimilarities in subsets or of kept pairs.
-
-Reference: Denoeux (2021), NN-EVCLUS, eqs. (6), (15) and figure 6.
-
-Symbols
--------
-delta   (b, b) transformed dissimilarities inside a subset of the objects
-"""
+"""What a network of NN-EVCLUS shall learn, and from which objects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from evdist.data.inputs import load
-from evdist.data.sources import AttributeSource, PairList, Source, is_pair_list, make_source
-from evdist.evclus.sampling import draw_layout, sample_pairs
-from evdist.kernels.distances import METRICS
-from evdist.nnevclus.loss import KeptPairs, LossTerms, transformed
-from evdist.nnevclus.network import as_tensor
-from evdist.nnevclus.shards import Deltas, Products, Shard, deal_rows
+from evdist.nnevclus.deltas import make_deltas
+from evdist.nnevclus.loss import LossTerms
+from evdist.nnevclus.objects import Objects, Recipe, deal_pieces, piece_count
+from evdist.nnevclus.shards import Piece, Shard, deal_rows
+from evdist.stores.fingerprints import fingerprint
 
 
 @dataclass(frozen=True)
@@ -32,80 +21,47 @@ class Problem:
 
     Attributes
     ----------
-    x, fx : (n, d) inputs; (n,) outputs of the gate, None without one
+    x, fx : (m, d) inputs, (m,) outputs of the gate, None without one: of all objects, or of the
+        sample of many
+    recipe : how to make pieces of many objects
     """
 
+    objects: Objects
     x: NDArray[np.float32]
     fx: NDArray[np.float32] | None
-    source: Source
-    d0: float
+    recipe: Recipe
     terms: LossTerms
     device: torch.device
 
+    @property
+    def n(self) -> int:
+        return self.objects.n
+
+    @property
+    def d0(self) -> float:
+        return self.recipe.d0
+
     def shards(self, count: int) -> list[Shard]:
         """The objects, dealt to so many shards."""
+        if self.objects.many is not None:
+            return deal_pieces(self.objects.many, count, self.recipe)
+        source = self.objects.source
         if count == 1:
-            return [Shard(0, self.x, self.fx, make_deltas(self.source, self.d0))]
+            return [Shard(0, [Piece(self.x, self.fx, make_deltas(source, self.d0))])]
         return [
-            Shard(
-                number, self.x[rows], None if self.fx is None else self.fx[rows],
-                make_deltas(self.source.subset(rows.astype(np.uint32)), self.d0),
-            )
-            for number, rows in enumerate(deal_rows(len(self.x), count))
+            Shard(number, [Piece(
+                self.x[rows], None if self.fx is None else self.fx[rows],
+                make_deltas(source.subset(rows.astype(np.uint32)), self.d0),
+            )])
+            for number, rows in enumerate(deal_rows(self.n, count))
         ]  # fmt: skip
 
+    def piece_rows(self, shards: int) -> int:
+        """Objects of the smallest piece of so many shards."""
+        least = self.n // shards
+        return least if self.objects.many is None else least // piece_count(self.n, shards)
 
-def source_of(X: NDArray, metric: Any, metric_features: Any) -> Source:
-    """Dissimilarities of the rows of X, or of the features given instead."""
-    Z = X if metric_features is None else np.asarray(load(metric_features), dtype=float)
-    if is_pair_list(Z, metric):
-        raise ValueError(
-            'NNEVCLUS needs the dissimilarity of any two objects: metric="pairs" is not known.'
-        )
-    source = make_source(Z, metric)
-    assert not isinstance(source, PairList)
-    if source.n != len(X):
-        raise ValueError(f"metric_features has {source.n} rows, X has {len(X)}.")
-    return source
-
-
-@dataclass(frozen=True)
-class SourceDeltas:
-    """Dissimilarities of any kind, computed on the CPU."""
-
-    source: Source
-    d0: float
-
-    def on(self, device: torch.device) -> SourceDeltas:
-        return self
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        """delta (b, b) among objects `rows` (b,), on their device."""
-        mine = rows.cpu().numpy().astype(np.uint32)
-        D = self.source.distances(mine, np.tile(mine, (len(mine), 1)))
-        return transformed(as_tensor(D, rows.device).square_(), self.d0)
-
-
-def make_deltas(source: Source, d0: float) -> Deltas:
-    """Matrix products for a metric that is a function of the Euclidean distance of some table."""
-    if isinstance(source, AttributeSource):
-        sums, end = METRICS[source.name]
-        if sums == "squares":
-            return Products(source.table[:, : source.metric.code[2]], end, d0)
-    return SourceDeltas(source, d0)
-
-
-def draw_pairs(source: Source, k: int, d0: float, seed: int, device: torch.device) -> KeptPairs:
-    """k symmetric partners of each object, drawn as for EVCLUS; eq. (15)."""
-    n = source.n
-    layout = draw_layout(n, k, seed)
-    pairs = sample_pairs(source, layout, d0)
-    order = layout.order.astype(np.int64)
-    by_object = np.empty(n, np.int64)
-    by_object[order] = np.arange(n)
-    width = layout.graph.k
-    partner = order[pairs.partner.reshape(n, width)][by_object]
-    used = (np.arange(width) < pairs.degree[:, None])[by_object]
-    delta = pairs.delta.reshape(n, width)[by_object]
-    at = torch.from_numpy(np.ascontiguousarray(partner)).to(device)
-    return KeptPairs(at, as_tensor(delta, device), as_tensor(used.astype(np.float32), device))
+    def fingerprint(self) -> str:
+        """Tells whether two trainings see the same inputs."""
+        many = self.objects.many
+        return fingerprint(self.x) if many is None else fingerprint(self.x, many.fingerprint())

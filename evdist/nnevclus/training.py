@@ -2,17 +2,21 @@
 
 Reference: Denoeux (2021), NN-EVCLUS, section 3.2 and figure 6.
 
-One process and many are the same code. In a step every shard gives a gradient, a process its own
-shards one after the other; all processes get all gradients (`gather`) and take the same step along
-their mean. So the bits do not depend on which process had which shards, and a run that goes on
-from a `TrainState` gives the bits of one that never stopped. This module needs NumPy and torch
-only.
+One process and many are the same code. Every shard takes LOCAL steps by itself, a process its own
+shards one after the other; all processes get the weights that all shards have reached (`gather`)
+and go on from their mean. So the bits do not depend on which process had which shards, and a run
+that goes on from a `TrainState` gives the bits of one that never stopped. This module needs NumPy
+and torch only.
+
+Differs: with one shard these are the paper's steps; the mean of several is that of "local SGD"
+(Stich, 2019).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,10 +26,13 @@ from torch import Tensor
 
 from evdist.nnevclus.loss import Loss, LossTerms
 from evdist.nnevclus.network import FlatWeights, Network, one_thread, weights_of
-from evdist.nnevclus.shards import Shard, ShardOnDevice
+from evdist.nnevclus.shards import Batch, Shard, ShardOnDevice
 
 #: RMSprop's memory, as in the paper's experiments.
 RHO, EPS = 0.9, 1e-8
+#: Steps that a shard takes by itself before all take the mean of their weights. Processes talk so
+#: much less often; losses are those of a mean of gradients in each step, which would be 1.
+LOCAL = 8
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,8 @@ class TrainingTask:
     Attributes
     ----------
     rows : int
-        Objects of the smallest shard: every shard takes as many steps, and holds out as many.
+        Objects of the smallest piece of a shard: every piece takes as many steps, and holds out as
+        many.
     """
 
     network: Network
@@ -108,6 +116,8 @@ class Trainer:
     gather : callable
         Rows of all shards, (S, p), from those of this process: the same bits in every process. By
         default all shards are here.
+    room : float
+        Bytes that pieces of the shards may take; one piece of each is there in any case.
     """
 
     def __init__(
@@ -116,6 +126,7 @@ class Trainer:
         shards: Sequence[Shard],
         device: torch.device,
         gather: Callable[[Tensor], Tensor] = lambda rows: rows,
+        room: float = float("inf"),
     ):
         self.schedule, self._gather, self._device = task.schedule, gather, device
         self.network = task.network.to(device)
@@ -126,7 +137,10 @@ class Trainer:
         self._steps = self.schedule.steps(task.rows)
         held = self.schedule.held_out(task.rows)
         self._has_held_out = held > 0
-        self._shards = [ShardOnDevice(shard, self.schedule.seed, held, device) for shard in shards]
+        share = room / max(len(shards), 1)
+        self._shards = [
+            ShardOnDevice(shard, self.schedule.seed, held, device, share) for shard in shards
+        ]
 
     def train(self, state: TrainState, epochs: int) -> TrainState:
         """Go on for at most so many epochs; the last state has the weights to keep."""
@@ -174,60 +188,75 @@ class Trainer:
         self.network.load_state_dict(given)
         self._optimizer = _optimizer(self.schedule.optimizer, self._flat.theta)
         self.set_rate(state.decays)
-        if state.memory:
-            memory = {k: torch.from_numpy(np.array(v)) for k, v in state.memory.items()}
-            memory = {
-                k: v.reshape(()) if k == "step" else v.to(self._device) for k, v in memory.items()
-            }
-            self._optimizer.state[self._flat.theta].update(memory)
+        for name, value in state.memory.items():
+            known = self._remembered()[name]
+            known.copy_(torch.from_numpy(np.array(value)).reshape(known.shape))
 
     def set_rate(self, decays: int) -> None:
         for group in self._optimizer.param_groups:
             group["lr"] = self.schedule.learning_rate / Schedule.DECAY**decays
 
     def _memory(self) -> dict[str, NDArray]:
-        found = self._optimizer.state[self._flat.theta]
-        return {k: v.cpu().numpy().copy() for k, v in found.items() if isinstance(v, Tensor)}
+        return {name: value.cpu().numpy().copy() for name, value in self._remembered().items()}
 
     # -- the work
     def epoch(self, number: int) -> float:
         """A pass over all shards; the mean loss over steps and shards."""
         self.network.train()
-        total = torch.zeros((), device=self._device)
         drawn = [shard.batches(number, self._steps) for shard in self._shards]
-        for batches in zip(*drawn, strict=True):
-            total += self._step(batches)
-        return float(total / self._steps)
+        totals = [torch.zeros((), device=self._device) for _ in drawn]
+        steps = self._steps * self._shards[0].pieces
+        for done in range(0, steps, LOCAL):
+            self._stretch(drawn, totals, min(LOCAL, steps - done))
+        return float(self._gather(torch.stack(totals)[:, None]).mean() / steps)
 
-    def _step(self, batches: Sequence[tuple[int, Tensor]]) -> Tensor:
-        """A step along the mean gradient of one mini-batch of each shard; their mean loss."""
-        grad = self._flat.grad
-        before = [buffer.clone() for buffer in self._buffers]
+    def _stretch(
+        self, drawn: Sequence[Iterator[Batch]], totals: Sequence[Tensor], count: int
+    ) -> None:
+        """So many steps of every shard by itself, all from here; then the mean of where they end.
+
+        The losses of a shard are added to its total.
+        """
+        everything = [*self._averaged(), *self._counts()]
+        before = [value.clone() for value in everything]
         found = []
-        for shard, (seed, rows) in zip(self._shards, batches, strict=True):
-            # Random layers of a body, and running means: no shard sees what another left.
-            self._random.manual_seed(seed)
-            for buffer, value in zip(self._buffers, before, strict=True):
-                buffer.copy_(value)
-            grad.zero_()
-            loss = shard.loss(self._loss, rows)
-            loss.backward()
-            running = [buffer.reshape(-1) for buffer in self._running()]
-            found.append(torch.cat([grad, loss.detach()[None], *running]))
+        for batches, total in zip(drawn, totals, strict=True):
+            # No shard sees what another left.
+            for value, old in zip(everything, before, strict=True):
+                value.copy_(old)
+            # No name for a batch: its piece must be gone before the next one is loaded.
+            for loss in map(self._step, islice(batches, count)):
+                total += loss
+            found.append(torch.cat([value.reshape(-1) for value in self._averaged()]))
         # The sum has the same shape, and so the same bits, whichever process worked on a shard.
         mean = self._gather(torch.stack(found)).mean(dim=0)
-        p = len(grad)
-        grad.copy_(mean[:p])
-        self._optimizer.step()
-        at = p + 1
-        for buffer in self._running():
-            buffer.copy_(mean[at : at + buffer.numel()].view(buffer.shape))
-            at += buffer.numel()
-        return mean[p]
+        at = 0
+        for value in self._averaged():
+            value.copy_(mean[at : at + value.numel()].view(value.shape))
+            at += value.numel()
 
-    def _running(self) -> list[Tensor]:
-        """Running means and the like. Counts are not among them: they are the same everywhere."""
-        return [buffer for buffer in self._buffers if buffer.is_floating_point()]
+    def _step(self, batch: Batch) -> Tensor:
+        """A step along the gradient of one mini-batch; its loss."""
+        self._random.manual_seed(batch.seed)  # for random layers of a body
+        self._flat.grad.zero_()
+        loss = batch.piece.loss(self._loss, batch.rows)
+        loss.backward()
+        self._optimizer.step()
+        return loss.detach()
+
+    def _averaged(self) -> list[Tensor]:
+        """Weights, what the optimiser remembers of each, running means and the like."""
+        running = [buffer for buffer in self._buffers if buffer.is_floating_point()]
+        memory = [value for name, value in self._remembered().items() if name != "step"]
+        return [self._flat.theta, *memory, *running]
+
+    def _counts(self) -> list[Tensor]:
+        """Steps and the like: the same in all shards."""
+        counts = [buffer for buffer in self._buffers if not buffer.is_floating_point()]
+        return [self._remembered()["step"], *counts]
+
+    def _remembered(self) -> dict[str, Tensor]:
+        return self._optimizer.state[self._flat.theta]
 
     def evaluate(self, held: bool) -> float:
         """Mean over shards of the loss on held-out rows, or on all rows, in fixed subsets."""
@@ -246,7 +275,14 @@ def _generator(device: torch.device) -> torch.Generator:
 
 
 def _optimizer(name: str, theta: Tensor) -> torch.optim.Optimizer:
+    """One that has not taken a step; its memory is there already, as torch would make it."""
     common: dict[str, Any] = {"eps": EPS, "foreach": False}
     if name == "adam":
-        return torch.optim.Adam([theta], **common)
-    return torch.optim.RMSprop([theta], alpha=RHO, **common)
+        optimizer: torch.optim.Optimizer = torch.optim.Adam([theta], **common)
+        remembers = ["exp_avg", "exp_avg_sq"]
+    else:
+        optimizer = torch.optim.RMSprop([theta], alpha=RHO, **common)
+        remembers = ["square_avg"]
+    memory = {"step": torch.zeros(())} | {key: torch.zeros_like(theta) for key in remembers}
+    optimizer.state[theta].update(memory)
+    return optimizer

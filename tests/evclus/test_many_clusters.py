@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from evdist import EVCLUS, CredalPartition
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.evclus.groups import SPARSE_FROM, find_groups, near_share
+from evdist.evclus.groups import SPARSE_FROM, Means, find_groups, likelier, near_share
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.sparse import SparseKernel
@@ -227,6 +227,21 @@ def test_a_metric_without_means_has_groups_too() -> None:
     model = EVCLUS(30, metric="cityblock", random_state=0).fit(X)
     peer = KMeans(30, n_init=10, random_state=0).fit(X).labels_
     assert adjusted_rand_score(y, model.labels_) >= adjusted_rand_score(y, peer) - 0.03
+
+
+@pytest.mark.parametrize("long", [True, False])
+def test_groups_follow_the_shape_of_clusters(long: bool) -> None:
+    rng = np.random.default_rng(0)
+    # Three lines side by side, nearer to each other than they are long; or three balls.
+    size, middles = ((8.0, 0.3), (0, 2, 4)) if long else ((1.0, 1.0), (0, 8, 16))
+    S = np.vstack([[0, y] + rng.normal(size=(400, 2)) * size for y in middles])
+    lines, some = np.repeat(np.arange(3), 400), slice(None, None, 7)
+    # What Ward's method would best make of small groups: the lines themselves.
+    merged = Means(S[some].astype(np.float32), lines[some], np.ones(len(S[some])))
+    single = Means.single(KMeans(3, n_init=10, random_state=0).fit(S).cluster_centers_)
+    chosen = likelier(S, (merged, merged.nearest(S)), (single, single.nearest(S)))
+    assert chosen is (merged if long else single)
+    assert adjusted_rand_score(lines, chosen.nearest(S)) > 0.9
 
 
 def test_groups_of_equal_objects() -> None:

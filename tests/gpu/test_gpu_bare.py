@@ -24,7 +24,7 @@ import torch
 from evdist.belief import FocalSets
 from evdist.nnevclus.loss import LossTerms
 from evdist.nnevclus.network import Network, layers, weights_of
-from evdist.nnevclus.shards import Products, Shard
+from evdist.nnevclus.shards import Piece, Products, Shard
 from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
 
 cpu = torch.device("cpu")
@@ -33,7 +33,7 @@ x[:20] += 9
 network = Network(layers((2, 5)), 5, 4, False)
 schedule = Schedule("rmsprop", 0.01, 20, 0.0, 0.0, 5, 9, 0)
 task = TrainingTask(network, LossTerms(FocalSets.simple(2)), schedule, 40)
-trainer = Trainer(task, [Shard(0, x, None, Products(x, "root", 5.0))], cpu)
+trainer = Trainer(task, [Shard(0, [Piece(x, None, Products(x, "root", 5.0))])], cpu)
 state = trainer.train(TrainState(weights_of(network)), 9)
 assert state.history[-1] < state.history[0]
 """

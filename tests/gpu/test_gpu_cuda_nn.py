@@ -13,7 +13,7 @@ from gpu.gpu_cases import blobs
 from evdist.belief import FocalSets
 from evdist.nnevclus.loss import LossTerms, Supervision
 from evdist.nnevclus.network import Network, layers, weights_of
-from evdist.nnevclus.shards import Products, Shard
+from evdist.nnevclus.shards import Piece, Products, Shard
 from evdist.nnevclus.training import Schedule, Trainer, TrainingTask, TrainState
 
 pytestmark = [
@@ -33,11 +33,14 @@ def trainer(device: torch.device, *, gate: bool = True, optimizer: str = "rmspro
     network.draw(np.random.default_rng(0), x)
     links = np.random.default_rng(1).integers(0, len(x), (40, 2))
     same = y[links[:, 0]] == y[links[:, 1]]
-    labels = np.where(np.arange(len(x)) < 20, y, -1)
-    known = Supervision.of(x, fx, links[same], links[~same], labels)
+
+    def inputs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        return x[rows], None if fx is None else fx[rows]
+
+    known = Supervision.of(inputs, links[same], links[~same], np.arange(20), y[:20])
     schedule = Schedule(optimizer, 0.01, 200, 0.1, 1e-3, 5, 30, 0)
     task = TrainingTask(network, LossTerms(SETS, 0.1, 0.1, 1e-3, known), schedule, len(x))
-    return Trainer(task, [Shard(0, x, fx, Products(X, "root", 8.0))], device)
+    return Trainer(task, [Shard(0, [Piece(x, fx, Products(X, "root", 8.0))])], device)
 
 
 @pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])

@@ -16,8 +16,8 @@ from torch import nn
 from evdist import EVCLUS, NNEVCLUS, FocalSets
 from evdist.data.sources import AttributeSource
 from evdist.nnevclus.batch import adaptive_steps, lbfgs
+from evdist.nnevclus.deltas import make_deltas
 from evdist.nnevclus.network import one_thread
-from evdist.nnevclus.problem import make_deltas
 
 X, Y = make_blobs(150, centers=[[0, 0], [8, 0], [0, 8]], random_state=1)
 QUICK = {"hidden": (8,), "d0": "q0.5", "n_init": 1, "device": "cpu", "random_state": 0}

@@ -123,7 +123,7 @@ def _identity(
         **(
             {}
             if start.grouping is None
-            else {"groups": fingerprint(start.grouping.V, start.grouping.group)}
+            else {"groups": fingerprint(start.grouping.means.V, start.grouping.means.group)}
         ),
         **({"rows": "sparse"} if start.landmarks.sparse else {}),
     }

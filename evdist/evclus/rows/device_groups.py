@@ -1,8 +1,9 @@
 """The preliminary partition of many clusters on a device: `evdist.evclus.groups` in torch.
 
 The same stages on a sample of the same size: seeds by k-means++, a few of Lloyd's iterations,
-Ward's method (on the host), Lloyd's iterations from the merged means; then every object goes to the
-nearest group. The draws are not those of the CPU, so the groups are not either.
+Ward's method (on the host), Lloyd's iterations from the merged means, the choice of the likelier
+partition (on the host); then every object goes to the group of the nearest mean. The draws are not
+those of the CPU, so the groups are not either.
 
 The same groups every time: sums are made of whole numbers, which have no order of adding, and
 blocks have a fixed size.
@@ -24,9 +25,8 @@ from evdist.evclus.groups import (
     LLOYD,
     LLOYD_END,
     Groups,
-    merged_means,
-    middles,
-    neighbours_together,
+    Means,
+    likelier,
     sample_of,
     small_groups,
 )
@@ -42,19 +42,30 @@ def groups_on(device: torch.device, source: AttributeSource, c: int, seed: int) 
     """A preliminary partition into c groups, fewer where objects are equal."""
     rng, some = sample_of(source.n, c, seed)
     d = len(source.metric.centre)
-    S = torch.as_tensor(np.ascontiguousarray(source.table[some, :d])).to(device)
+    sample = np.ascontiguousarray(source.table[some, :d])
+    S = torch.as_tensor(sample).to(device)
     V, count = _lloyd(S, _seeds(S, min(small_groups(c), len(S)), rng), LLOYD)
-    means = merged_means(V.cpu().numpy().astype(float), count.cpu().numpy(), c)
-    V, count = _lloyd(S, torch.as_tensor(means.astype(np.float32)).to(device), LLOYD_END)
-    means = neighbours_together(V[count > 0].cpu().numpy().astype(float)).astype(np.float32)
-    V = torch.as_tensor(means).to(device)
+    merged = Means.merged(V[count > 0].cpu().numpy(), count[count > 0].cpu().numpy(), c)
+    start = torch.as_tensor(merged.middles().astype(np.float32)).to(device)
+    V, count = _lloyd(S, start, LLOYD_END)
+    single = Means.single(V[count > 0].cpu().numpy())
+    both = [(means, _labels(S, means)) for means in (merged, single)]
+    means = likelier(sample, *both).numbered()
+    V, group = torch.as_tensor(means.V).to(device), torch.as_tensor(means.group).to(device)
     labels = torch.empty(source.n, dtype=torch.int32, device=device)
     size = _rows_at_once(len(V), d)
     for part, rows in enumerate(sent_rows(source.table, d, device, size)):
-        labels[part * size : (part + 1) * size] = _nearest(rows, V)
+        labels[part * size : (part + 1) * size] = group[_nearest(rows, V)]
     found = labels.cpu().numpy()
-    near = ((S - V[labels[torch.as_tensor(some).to(device)].long()]) ** 2).sum(1)
-    return Groups(found, middles(some, found[some], near.cpu().numpy(), len(V)))
+    return Groups(found, means.middle_objects(some, sample, found[some]))
+
+
+def _labels(S: Tensor, means: Means) -> np.ndarray:
+    """The groups of the rows of S, on the host."""
+    V = torch.as_tensor(means.V).to(S.device)
+    size = _rows_at_once(len(V), S.shape[1])
+    nearest = torch.cat([_nearest(part, V) for part in S.split(size)])
+    return means.group[nearest.cpu().numpy()]
 
 
 def _rows_at_once(q: int, d: int) -> int:

@@ -25,7 +25,9 @@ typedef unsigned short u16;
 #define WORDS 32
 #define SLOTS 20
 #define FIRST_ID 4
-#define FIRST_MASS 12
+#define FIRST_MASS 8
+#define ID_AT(q) (FIRST_ID + (q) + ((q) >= 12 ? 16 : 0))
+#define MASS_AT(q) (FIRST_MASS + (q) + ((q) >= 8 ? 4 : 0))
 #define FREE 0x7F60
 #define QUADS (SLOTS / 4)
 
@@ -135,8 +137,8 @@ struct Quad {
 
 __device__ __forceinline__ Quad load_quad(const float* row, int q) {
     Quad out;
-    out.ids = *(const uint2*)(row + FIRST_ID / 2 + 2 * q);
-    out.mass = *(const float4*)(row + FIRST_MASS + 4 * q);
+    out.ids = *(const uint2*)(row + ID_AT(4 * q) / 2);
+    out.mass = *(const float4*)(row + MASS_AT(4 * q));
     return out;
 }
 
@@ -171,11 +173,11 @@ __device__ __forceinline__ int own_columns(
 ROLL
     for (int a = LANE; a < KEYS; a += LANES) key[a] = -1;
     SYNC;
-    const u16* ids = (const u16*)row + FIRST_ID;
+    const u16* ids = (const u16*)row;
 #if LANES == 32
     int lane = LANE, q = lane < SLOTS ? lane : 0;
-    float mass = row[FIRST_MASS + q], head = row[lane & 1];
-    int a = ids[q], columns = 2 + __popc(__ballot_sync(~0u, lane < SLOTS && mass > 0.0f));
+    float mass = row[MASS_AT(q)], head = row[lane & 1];
+    int a = ids[ID_AT(q)], columns = 2 + __popc(__ballot_sync(~0u, lane < SLOTS && mass > 0.0f));
     if (columns > most) return columns;
     if (lane < 2) m[lane] = head;
     if (lane < columns - 2) {
@@ -186,15 +188,15 @@ ROLL
     }
 #else
     int columns = 2;
-    while (columns < 2 + SLOTS && row[FIRST_MASS + columns - 2] > 0.0f) columns++;
+    while (columns < 2 + SLOTS && row[MASS_AT(columns - 2)] > 0.0f) columns++;
     if (columns > most) return columns;
     m[0] = row[0];
     m[1] = row[1];
 ROLL
     for (int p = 2; p < columns; p++) {
-        if (cluster) cluster[p] = ids[p - 2];
-        m[p] = row[FIRST_MASS + p - 2];
-        add_key(key, ids[p - 2], p);
+        if (cluster) cluster[p] = ids[ID_AT(p - 2)];
+        m[p] = row[MASS_AT(p - 2)];
+        add_key(key, ids[ID_AT(p - 2)], p);
     }
 #endif
     SYNC;
@@ -626,7 +628,7 @@ ROLL
 }
 
 __device__ __forceinline__ void write_row(float* row, const Room* room, int columns) {
-    u16* ids = (u16*)row + FIRST_ID;
+    u16* ids = (u16*)row;
     int count = 0;
 ROLL
     for (int p = 2; p < columns; p++) count += room->now[p] > 0.0;
@@ -640,13 +642,13 @@ ROLL
         int rank = 0, a = room->cluster[p];
 ROLL
         for (int q = 2; q < columns; q++) rank += room->now[q] > 0.0 && room->cluster[q] < a;
-        ids[rank] = (u16)a;
-        row[FIRST_MASS + rank] = (float)room->now[p];
+        ids[ID_AT(rank)] = (u16)a;
+        row[MASS_AT(rank)] = (float)room->now[p];
     }
 ROLL
     for (int q = count + LANE; q < SLOTS; q += LANES) {
-        ids[q] = (u16)(FREE + q);
-        row[FIRST_MASS + q] = 0.0f;
+        ids[ID_AT(q)] = (u16)(FREE + q);
+        row[MASS_AT(q)] = 0.0f;
     }
 }
 
@@ -879,11 +881,11 @@ extern "C" __global__ void __launch_bounds__(128) settle(float* T, i64 n) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     float* row = T + i * WORDS;
-    u16* ids = (u16*)row + FIRST_ID;
+    u16* ids = (u16*)row;
     double m[2 + SLOTS], total = 0.0;
     int big = 0, count = 0;
     for (int a = 0; a < 2 + SLOTS; a++) {
-        m[a] = floor((double)row[a < 2 ? a : FIRST_MASS + a - 2] * GRID + 0.5);
+        m[a] = floor((double)row[a < 2 ? a : MASS_AT(a - 2)] * GRID + 0.5);
         total += m[a];
         if (m[a] > m[big]) big = a;
     }
@@ -892,11 +894,12 @@ extern "C" __global__ void __launch_bounds__(128) settle(float* T, i64 n) {
     row[1] = (float)(m[1] / GRID);
     for (int a = 2; a < 2 + SLOTS; a++)
         if (m[a] > 0.0) {
-            ids[count] = ids[a - 2];
-            row[FIRST_MASS + count++] = (float)(m[a] / GRID);
+            ids[ID_AT(count)] = ids[ID_AT(a - 2)];
+            row[MASS_AT(count)] = (float)(m[a] / GRID);
+            count++;
         }
     for (; count < SLOTS; count++) {
-        ids[count] = (u16)(FREE + count);
-        row[FIRST_MASS + count] = 0.0f;
+        ids[ID_AT(count)] = (u16)(FREE + count);
+        row[MASS_AT(count)] = 0.0f;
     }
 }

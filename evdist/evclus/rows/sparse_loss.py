@@ -6,7 +6,8 @@ import numpy as np
 from numba import njit
 
 from evdist.evclus.rows.sweep import quantise
-from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS
+from evdist.kernels.slots import id_at, mass_at
+from evdist.kernels.sparse_rows import FREE, SLOTS
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -19,24 +20,24 @@ def sparse_objective(T, ids, block, weight, lo, hi):
     for i in range(lo, hi):
         row = i - row0
         for q in range(SLOTS):
-            x[ids[i, FIRST_ID + q]] += T[i, FIRST_MASS + q]
+            x[ids[i, id_at(q)]] += T[i, mass_at(q)]
         empty, omega = np.float64(T[i, 0]), np.float64(T[i, 1])
         rest = 1.0 - empty - omega
         for t in range(first[row], first[row] + degree[row]):
             j = np.int64(partner[t])
             kappa = empty + omega * T[j, 0] + rest * (1.0 - T[j, 1])
             for q in range(SLOTS):
-                s = np.float64(T[j, FIRST_MASS + q])
+                s = np.float64(T[j, mass_at(q)])
                 if s == 0.0:
                     break
-                kappa -= x[ids[j, FIRST_ID + q]] * s
+                kappa -= x[ids[j, id_at(q)]] * s
             residual = kappa - delta[t]
             if weight.size:
                 stress += weight[i] * weight[j % n] * residual * residual
             else:
                 stress += residual * residual
         for q in range(SLOTS):
-            x[ids[i, FIRST_ID + q]] = 0.0
+            x[ids[i, id_at(q)]] = 0.0
     return stress
 
 
@@ -47,14 +48,14 @@ def put_on_grid(T, ids, lo, hi):
     for i in range(lo, hi):
         m[0], m[1] = T[i, 0], T[i, 1]
         for q in range(SLOTS):
-            m[2 + q] = T[i, FIRST_MASS + q]
+            m[2 + q] = T[i, mass_at(q)]
         quantise(m, SLOTS + 2)
         T[i, 0], T[i, 1] = m[0], m[1]
         p = 0
         for q in range(SLOTS):
             if m[2 + q] > 0.0:
-                a = ids[i, FIRST_ID + q]
-                ids[i, FIRST_ID + p], T[i, FIRST_MASS + p] = a, m[2 + q]
+                a = ids[i, id_at(q)]
+                ids[i, id_at(p)], T[i, mass_at(p)] = a, m[2 + q]
                 p += 1
         for q in range(p, SLOTS):
-            ids[i, FIRST_ID + q], T[i, FIRST_MASS + q] = FREE + q, 0.0
+            ids[i, id_at(q)], T[i, mass_at(q)] = FREE + q, 0.0

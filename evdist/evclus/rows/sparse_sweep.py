@@ -9,8 +9,13 @@ so a row's program needs one column for the empty set (1), one for Omega (m_j(0)
 cluster that the row or its partners name (1 - m_j(Omega), less s_j(a) where j names a). A row
 starts with the columns of its own clusters. Those that only partners name are kept aside as a list
 of entries; when the program is solved on the columns it has, the entries tell the gradient of all
-others, and the cluster with the most negative multiplier becomes a column. At the end no cluster
-has one: the row is the minimiser over all clusters, as a dense row is (`sweep.update_rows`).
+others, and those with the most negative multipliers, ENTRANTS at most, become columns. At the end
+no cluster has one: the row is the minimiser over all clusters, as a dense row is
+(`sweep.update_rows`).
+
+Most partners name at most four clusters, nearly all at most eight. Their slots are read four at a
+time without asking which of them are free: free ones fall into the last column, which no cluster
+has, and add nothing to any sum.
 
 Symbols
 -------
@@ -33,7 +38,9 @@ from numpy.typing import NDArray
 
 from evdist.evclus.rows.sweep import gram_rows, quantise
 from evdist.kernels.inner import njit_inner
+from evdist.kernels.lanes import LANES
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set
+from evdist.kernels.slots import id_at, mass_at
 from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS, WORDS
 from evdist.kernels.vector import (
     change_of_squares,
@@ -50,8 +57,10 @@ _NUMBERS = FREE + SLOTS
 _TOL, _NOISE = 1e-8, 1e-6
 #: Columns of a program in narrow and wide scratch.
 _NARROW, _WIDE = 16, 32
-#: Slots that are read without asking whether they are free.
-_FEW = 8
+#: Slots that are read at a time.
+_FOUR = 4
+#: Clusters that become columns together, at most.
+ENTRANTS = 4
 
 
 class _Scratch(NamedTuple):
@@ -75,6 +84,9 @@ class _Scratch(NamedTuple):
     cluster: NDArray  # of each column
     column: NDArray  # (c,) column of each cluster, the last one for none
     G: NDArray  # (c,) sums over the entries of a cluster
+    named: NDArray  # clusters that the partners name
+    entrant: NDArray  # (ENTRANTS,) clusters that become columns, and their sums
+    total: NDArray
     chosen: NDArray
     nothing: NDArray  # `dots` fetches rows of a table; here there is nothing to fetch
 
@@ -89,8 +101,9 @@ def _scratch(width, degree, G):
         np.zeros(width), np.zeros(width), np.zeros(width, np.uint64),
         np.empty((width, width + 1)), np.empty(width), np.zeros(rows),
         np.zeros(width, np.int64),
-        np.full(_NUMBERS, width - 1, np.uint8), G,
-        np.zeros(1, np.uint64), np.zeros(1, np.uint32),
+        np.full(_NUMBERS, width - 1, np.uint8), G, np.zeros(rows * SLOTS + 1, np.uint64),
+        np.zeros(ENTRANTS, np.int64), np.zeros(ENTRANTS),
+        np.zeros(ENTRANTS, np.uint64), np.zeros(1, np.uint32),
     )  # fmt: skip
 
 
@@ -113,14 +126,30 @@ def _own_columns(T, ids, i, m, cluster, column):
     m[0], m[1] = T[i, 0], T[i, 1]
     p = 2
     for q in range(SLOTS):
-        mass = T[i, FIRST_MASS + q]
+        mass = T[i, mass_at(q)]
         if mass > 0.0:
-            a = np.int64(ids[i, FIRST_ID + q])
+            a = np.int64(ids[i, id_at(q)])
             cluster[p] = a
             column[a] = p
             m[p] = mass
             p += 1
     return p
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _take_off(T, ids, j, t, b, A, column):
+    """A[t] less the masses of partner j in the columns of the clusters that it names."""
+    for q in range(np.uint64(_FOUR)):
+        p = np.uint64(column[ids[j, np.uint64(FIRST_ID) + q]])
+        A[t, p] = b - T[j, np.uint64(FIRST_MASS) + q]
+    if T[j, np.uint64(FIRST_MASS + _FOUR)] > 0.0:
+        for q in range(np.uint64(_FOUR), np.uint64(2 * _FOUR)):
+            p = np.uint64(column[ids[j, np.uint64(FIRST_ID) + q]])
+            A[t, p] = b - T[j, np.uint64(FIRST_MASS) + q]
+        if T[j, np.uint64(FIRST_MASS + 2 * _FOUR - 1)] > 0.0:
+            for q in range(2 * _FOUR, SLOTS):
+                p = np.uint64(column[ids[j, id_at(q)]])
+                A[t, p] = b - T[j, mass_at(q)]
 
 
 @njit_inner
@@ -130,70 +159,77 @@ def _columns_of_partners(T, ids, partner, start, k, A, base, column):
     last = partner.size - 1
     for t in range(np.uint64(k)):
         j = np.uint64(partner[np.uint64(start) + t])
-        # The partners of the next row come into the cache meanwhile.
-        fetch_row(T, WORDS, np.int64(partner[min(start + k + np.int64(t), last)]))
-        b = np.float32(base[t])
-        # Most rows name at most eight clusters, and free slots fall into the last column: no
-        # branch for them.
-        for q in range(np.uint64(_FEW)):
-            p = np.uint64(column[ids[j, np.uint64(FIRST_ID) + q]])
-            A[t, p] = b - T[j, np.uint64(FIRST_MASS) + q]
-        if T[j, np.uint64(FIRST_MASS + _FEW)] > 0.0:
-            for q in range(np.uint64(_FEW), np.uint64(SLOTS)):
-                p = np.uint64(column[ids[j, np.uint64(FIRST_ID) + q]])
-                A[t, p] = b - T[j, np.uint64(FIRST_MASS) + q]
+        # The first lines of the partners of the next row come into the cache meanwhile.
+        following = np.int64(partner[min(start + k + np.int64(t), last)])
+        fetch_row(T, LANES, following * (WORDS // LANES))
+        _take_off(T, ids, j, t, np.float32(base[t]), A, column)
 
 
 @njit_inner
-def _best_entrant(T, ids, partner, start, k, r, base, column, none, G, below):
-    """The cluster without a column whose gradient is least and below `below`, -1 for none.
+def _new_columns(T, ids, partner, start, k, A, base, column, r, g, first, columns):
+    """The partners' masses in the columns from `first` on, and the gradients of these."""
+    for t in range(np.uint64(k)):
+        j = np.uint64(partner[np.uint64(start) + t])
+        b = np.float32(base[t])
+        for p in range(np.uint64(first), np.uint64(columns)):
+            A[t, p] = b
+        # The other columns get what they have.
+        _take_off(T, ids, j, t, b, A, column)
+    for p in range(np.uint64(first), np.uint64(columns)):
+        total = 0.0
+        for t in range(np.uint64(k)):
+            total += r[t] * A[t, p]
+        g[p] = total
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _add_mass(a, s, r, G, named, count):
+    """G[a] += r s; a cluster is noted in `named` when it is met for the first time."""
+    before = G[a]
+    G[a] = before + r * s
+    named[count] = a
+    return count + np.uint64((before == 0.0) & (s > 0.0))
+
+
+@njit_inner
+def _entrants(T, ids, partner, start, k, r, base, column, none, G, named, below, entrant, total):
+    """The clusters without a column whose gradients are least and below `below`: how many.
 
     The gradient of cluster a is sum_t r_t (base_t - s_t(a)). G is zero before and after.
     """
     common = 0.0
+    count = np.uint64(0)
     for t in range(np.uint64(k)):
         j = np.uint64(partner[np.uint64(start) + t])
         rt = r[t]
         common += rt * base[t]
-        for q in range(np.uint64(_FEW)):
-            G[ids[j, np.uint64(FIRST_ID) + q]] += rt * T[j, np.uint64(FIRST_MASS) + q]
-        if T[j, np.uint64(FIRST_MASS + _FEW)] > 0.0:
-            for q in range(np.uint64(_FEW), np.uint64(SLOTS)):
-                G[ids[j, np.uint64(FIRST_ID) + q]] += rt * T[j, np.uint64(FIRST_MASS) + q]
-    best, worst = np.int64(-1), common - below
-    for t in range(np.uint64(k)):
-        j = np.uint64(partner[np.uint64(start) + t])
-        slots = np.uint64(SLOTS if T[j, np.uint64(FIRST_MASS + _FEW)] > 0.0 else _FEW)
-        for q in range(slots):
+        for q in range(np.uint64(_FOUR)):
             a = np.uint64(ids[j, np.uint64(FIRST_ID) + q])
-            # The first entry of a cluster reads its sum, the others zero.
-            total, G[a] = G[a], 0.0
-            if total > worst and column[a] == none and a < FREE:
-                best, worst = np.int64(a), total
-    return best
-
-
-@njit_inner
-def _add_column(
-    a, p, T, ids, partner, start, k, A, w, r, S, g, base, cluster, column, chosen
-):  # fmt: skip
-    """Cluster a becomes column p: the partners' masses, its row of Sigma, its gradient."""
-    cluster[p] = a
-    column[a] = p
-    total = 0.0
-    for t in range(k):
-        j = np.int64(partner[start + t])
-        value = np.float32(base[t])
-        for q in range(SLOTS):
-            if ids[j, FIRST_ID + q] == a:
-                value -= T[j, FIRST_MASS + q]
-        A[t, p] = value
-        total += r[t] * value
-    g[p] = total
-    chosen[0] = p
-    gram_rows(A, k, w, chosen, np.int64(0), np.int64(1), S)
-    for q in range(p):
-        S[q, p] = S[p, q]
+            count = _add_mass(a, T[j, np.uint64(FIRST_MASS) + q], rt, G, named, count)
+        if T[j, np.uint64(FIRST_MASS + _FOUR)] > 0.0:
+            for q in range(np.uint64(_FOUR), np.uint64(2 * _FOUR)):
+                a = np.uint64(ids[j, np.uint64(FIRST_ID) + q])
+                count = _add_mass(a, T[j, np.uint64(FIRST_MASS) + q], rt, G, named, count)
+            if T[j, np.uint64(FIRST_MASS + 2 * _FOUR - 1)] > 0.0:
+                for q in range(2 * _FOUR, SLOTS):
+                    a = np.uint64(ids[j, id_at(q)])
+                    count = _add_mass(a, T[j, mass_at(q)], rt, G, named, count)
+    found = 0
+    for e in range(count):
+        a = named[e]
+        # A cluster that was noted twice reads zero the second time.
+        x, G[a] = G[a], 0.0
+        if x > common - below and column[a] == none:
+            if found < ENTRANTS:
+                found += 1
+            elif x <= total[found - 1]:
+                continue
+            p = found - 1
+            while p > 0 and total[p - 1] < x:
+                total[p], entrant[p] = total[p - 1], entrant[p - 1]
+                p -= 1
+            total[p], entrant[p] = x, np.int64(a)
+    return found
 
 
 @njit_inner
@@ -216,7 +252,7 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
     """
     (
         A, S, kappa, after, target, w, r, residual, g, m, new, work, L, d, base, cluster,
-        column, G, chosen, nothing,
+        column, G, named, entrant, total, chosen, nothing,
     ) = scratch  # fmt: skip
     width = A.shape[1]
     n = T.shape[0]
@@ -261,21 +297,29 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
             for t in range(k):
                 residual[t] = w[t] * (after[t] - target[t])
             below = _bound(S, g, work, size, columns)
-            a = _best_entrant(
-                T, ids, partner, start, k, residual, base, column, width - 1, G, below
-            )
-            if a < 0:
-                break
-            if columns == width - 1:
-                room = False
-                break
-            _add_column(
-                a, columns, T, ids, partner, start, k, A, w, residual, S, g, base, cluster,
-                column, chosen,
+            found = _entrants(
+                T, ids, partner, start, k, residual, base, column, width - 1, G, named, below,
+                entrant, total,
             )  # fmt: skip
-            work[size] = columns
-            size += 1
-            columns += 1
+            if found == 0:
+                break
+            found = min(found, width - 1 - columns)
+            if found == 0:
+                # The widest program does with the columns it has.
+                room = width == _WIDE
+                break
+            first = columns
+            for e in range(found):
+                cluster[columns] = entrant[e]
+                column[entrant[e]] = columns
+                work[size] = chosen[e] = columns
+                size += 1
+                columns += 1
+            _new_columns(T, ids, partner, start, k, A, base, column, residual, g, first, columns)
+            gram_rows(A, k, w, chosen, np.int64(0), np.int64(found), S)
+            for p in range(first, columns):
+                for q in range(first):
+                    S[q, p] = S[p, q]
     if room:
         _keep_largest(new, columns)
         quantise(new, columns)
@@ -318,12 +362,12 @@ def _write(T, ids, i, m, cluster, columns):
         if least < 0:
             break
         last = cluster[least]
-        ids[i, FIRST_ID + q] = last
-        T[i, FIRST_MASS + q] = m[least]
+        ids[i, id_at(q)] = last
+        T[i, mass_at(q)] = m[least]
         q += 1
     for p in range(q, SLOTS):
-        ids[i, FIRST_ID + p] = FREE + p
-        T[i, FIRST_MASS + p] = 0.0
+        ids[i, id_at(p)] = FREE + p
+        T[i, mass_at(p)] = 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -348,8 +392,6 @@ def update_sparse(T, ids, block, weight, rows, change, rest=0.0, look=True):
                 _write(T, ids, i, narrow.new, narrow.cluster, columns)
         else:
             gain, columns = _row_program(i, start, k, T, ids, partner, delta, weight, look, wide)
-            if columns == 0:
-                gain = 0.0
-            elif gain < 0.0:
+            if gain < 0.0:
                 _write(T, ids, i, wide.new, wide.cluster, columns)
         change[row] = min(gain, 0.0)
