@@ -115,6 +115,8 @@ class TestWorkers:
         model = fitted(TABLE, two_workers, n_shards=shards)
         assert_same(model, in_memory(shards or 2))
         assert_same(model, fitted(X, two_workers, n_shards=shards))
+        there = two_workers.compute(model.labels_).result()
+        np.testing.assert_array_equal(there, in_memory(shards or 2).labels_)
 
     def test_are_sent_no_rows(self, two_workers, monkeypatch):
         """What a rank is sent are addresses."""
