@@ -71,13 +71,13 @@ def test_no_step_waits_for_the_host(gate):
     mine = trainer(GPU, gate=gate)
     mine.load(TrainState(weights_of(mine.network)))
     mine.epoch(0)
-    batches = mine._shards[0].batches(1, 5)
+    batches = list(mine._shards[0].batches(1, 5))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch calls this mode a prototype
         torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in batches:
-            mine._step([batch])
+            mine._step(batch)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
