@@ -1,12 +1,13 @@
 """NN-EVCLUS on two Dask workers: what talk costs at which size of network, and data in no process.
 
-    python benchmarks/nnevclus_ranks.py [talk | lazy] [--rounds N] [--rows N] [--size I]
+    python benchmarks/nnevclus_ranks.py [talk | steady | lazy] [--rounds N] [--rows N] [--size I]
 
 * talk: rows per second of two workers against one process that does the same steps (two shards),
   and against one that does the paper's (one shard), for networks and mini-batches of several sizes;
   once with a mean of the weights after every step, once after LOCAL of them. Other work on the
   machine slows two processes more than one, so short windows are timed, LOCAL steps each, and the
   twentieth part of them that is fastest counts. `--size I` measures one of the sizes.
+* steady: the same for the smallest size, over whole rounds: what there was, other work included.
 * lazy: a Dask array of N x 10 on two workers of 900 MB: memory of this process and of the
   workers, seconds of the fit.
 """
@@ -148,6 +149,35 @@ def talk(bounds: Bounds, rounds: int, n: int, sizes: Sequence[Any]) -> None:
                     bounds.at_least("  against one shard", ratio, 1.5, digits=2)
 
 
+def steady(bounds: Bounds, rounds: int, n: int) -> None:
+    X, _ = make_blobs(n, n_features=8, centers=8, cluster_std=1.5, random_state=0)
+    bounds.head("rows per second from epoch 10 to 40, rounds of ten begun and ended")
+    ratios = []
+    with two_workers() as client:
+        for _ in range(rounds):
+            runs = ((1, None), (2, None), (2, client))
+            one, both, two = (_rate(X, shards, where) for shards, where in runs)
+            bounds.note("one shard", one, digits=0)
+            bounds.note("two shards in one process", both, digits=0)
+            bounds.note("two workers", two, digits=0)
+            bounds.note("  against two shards in one process", two / both, digits=2)
+            bounds.note("  against one shard", two / one, digits=2)
+            ratios.append(two / one)
+    bounds.at_least("against one shard, median", float(np.median(ratios)), 1.5, digits=2)
+
+
+def _rate(X: Any, shards: int, client: Any) -> float:
+    ends: dict[int, float] = {}
+
+    def tell(news: Any) -> None:
+        if news.stage == "fit":
+            ends[news.sweep] = time.perf_counter()
+
+    model = model_of(8, 40, hidden=(30,), batch_size=200, n_shards=shards, checkpoint_every=10)
+    fit(model.set_params(callbacks=[tell]), X, client)
+    return 30 * len(X) / (ends[40] - ends[10])
+
+
 def lazy(bounds: Bounds, rounds: int, n: int) -> None:
     centres = np.random.default_rng(0).uniform(-10, 10, (8, 10)).astype(np.float32)
 
@@ -186,7 +216,7 @@ def _peak() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["talk", "lazy"])
+    parser.add_argument("what", nargs="*", default=["talk", "steady", "lazy"])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--size", type=int, default=None)
@@ -195,6 +225,8 @@ def main() -> int:
     if "talk" in options.what:
         sizes = SIZES if options.size is None else (SIZES[options.size],)
         talk(bounds, options.rounds, options.rows or 20_000, sizes)
+    if "steady" in options.what:
+        steady(bounds, options.rounds, options.rows or 20_000)
     if "lazy" in options.what:
         lazy(bounds, options.rounds, options.rows or 2_000_000)
     return bounds.finish()
