@@ -59,12 +59,15 @@ def test_rows_change_as_on_threads(case):
         kernels.update(state, 0)
         found, expected = state.change[0, first].cpu().numpy(), here.gains()[first]
         # A program that needs more columns than it has room for ends there: threads have one less.
-        assert np.isclose(found, expected, rtol=1e-4, atol=1e-6).mean() > 0.7
+        # With thousands of clusters at random that is one row in four.
+        crowded = case == "sums in global memory"
+        same = np.isclose(found, expected, rtol=1e-4, atol=1e-6).mean()
+        assert same > (0.7 if crowded else 0.9)
         np.testing.assert_allclose(found, expected, rtol=5e-3, atol=1e-6)
         for skip in (0.0, 1e-9, 1e-9, 0.0):
             swept(kernels, state, skip)
             executor.sweep(skip)
-        assert stress(kernels, state) < 1.2 * executor.objective()[0]
+        assert stress(kernels, state) < (1.2 if crowded else 1.05) * executor.objective()[0]
 
 
 @pytest.mark.parametrize("case", CASES)
