@@ -114,8 +114,13 @@ def most_focal_sets(settings: Settings) -> int:
     With many clusters rows are lists, of the size of this many.
     """
     c, family = settings.n_clusters, settings.focal_sets
-    if settings.groups and c >= SPARSE_FROM and family == "simple":
-        return min(c + 2, WORDS)
     if isinstance(family, FocalSets):
         return len(family)
+    if family == "simple" and settings.groups:
+        return row_words(c)
     return {"simple": c + 2, "full": 2**c}.get(family, c + 2 + c * (c - 1) // 2)
+
+
+def row_words(n_clusters: int) -> int:
+    """float32 numbers of a row with single clusters and Omega: masses, or a list where many are."""
+    return n_clusters + 2 if n_clusters < SPARSE_FROM else WORDS

@@ -66,7 +66,8 @@ def near_layout(
     """Groups side by side in every colour, in the order of their numbers, and near pairs.
 
     A share `near` of the k partners lies within one group's length of an object's own place, so
-    half of these are of its group and half of the next ones. `drawn` is what `shuffled` has drawn.
+    half of these are of its group and half of the next ones; in small groups the same pairs are
+    kept several times. `drawn` is what `shuffled` has drawn.
     """
     n = len(labels)
     rng, anyhow = shuffled(n, k, seed) if drawn is None else drawn
@@ -75,8 +76,9 @@ def near_layout(
     # Places are dealt to the colours in turn, so that all have the same groups at the same places.
     order = np.concatenate([ranked[b::MIN_COLOURS] for b in range(MIN_COLOURS)])
     close = 2 * round(0.5 * near * k)
-    # As far as a group of mean size reaches in one colour, but enough different shifts.
-    width = max(close // 4 + 4, n // (MIN_COLOURS * (int(labels.max()) + 1)))
+    # As far as a group of mean size reaches in one colour. With more, so that all pairs differ,
+    # 300 groups of 20 had an ARI of .60 where they have .80.
+    width = max(1, n // (MIN_COLOURS * (int(labels.max()) + 1)))
     graph = PairGraph.draw_near(n, k, close, width, seed, rng)
     return Layout(order.astype(np.uint32), graph)
 

@@ -109,7 +109,8 @@ class PairGraph:
     ) -> Self:
         """Draw a graph with k partners (even), `near` of them (even) at most `width` places away.
 
-        A near and a uniform draw may by chance give the same pair, which then counts twice.
+        A near and a uniform draw may by chance give the same pair, which then counts twice; and
+        where there are not so many places that near, all near pairs count several times.
         """
         B, s = MIN_COLOURS, -(-n // MIN_COLOURS)
         close = _draw_two_way(near // 2, min(width, s // 2), B, s, rng)
@@ -227,7 +228,17 @@ def _reverse(o: int, r: int, B: int, s: int) -> tuple[int, int]:
 def _draw_two_way(
     count: int, width: int, B: int, s: int, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """`count` pairs (o, r) with r at most `width` either way, and their reverses."""
+    """`count` pairs (o, r) with r at most `width` either way, and their reverses.
+
+    All different, or, where there are not so many, each of them as often as the others or once
+    more.
+    """
+    reach = min(2 * width + 1, s)
+    one_way = 1 + (reach == s and s % 2 == 0)  # two colours on, and no or half a round of places
+    every = ((B - 1) * reach - one_way) // 2
+    if count > every:
+        more = _draw_two_way(count - every, width, B, s, rng)
+        return sorted(more + _draw_two_way(every, width, B, s, rng))
     pairs: dict[tuple[int, int], None] = {}
     while len(pairs) < 2 * count:
         o, r = int(rng.integers(1, B)), int(rng.integers(-width, width + 1)) % s

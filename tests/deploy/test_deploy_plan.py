@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from evdist.engine.admission import _enter
 from evdist.evclus.memory import projected
+from evdist.kernels.sparse_rows import WORDS
 from evdist.service.cli import app
 from evdist.service.jobs.plan import Plan, seconds_per_row
 
@@ -35,6 +36,17 @@ def test_the_example_of_the_page() -> None:
 def test_time_is_near_what_was_measured(k: int, f: int, low: float, high: float) -> None:
     """docs/evclus-speed.md: 1.1 to 1.4 and 2.3 to 2.6 microseconds; docs/sizing.md has more."""
     assert low < seconds_per_row(k, f) * 1e6 < high
+
+
+def test_many_clusters_are_lists_whose_size_does_not_know_them() -> None:
+    fifty, thousand = Plan.of(10**8, 64, 50), Plan.of(10**8, 64, 1000)
+    assert (thousand.focal_sets, thousand.words) == (1002, WORDS)
+    for size in ("worker_limit", "run_limit", "storage", "sweep_seconds", "moved"):
+        assert getattr(thousand, size) == getattr(fifty, size)
+    # Sets of two clusters are not lists.
+    assert Plan.of(10**6, 8, 50, focal_sets="pairs").words == 52 + 50 * 49 // 2
+    # docs/measurements.md: 3.9 to 4.8 microseconds.
+    assert 3.5 < seconds_per_row(100, WORDS, lists=True) * 1e6 < 6
 
 
 @given(

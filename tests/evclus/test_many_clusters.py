@@ -116,9 +116,17 @@ def test_encoded_rows_are_the_masses(c: int, n: int, seed: int) -> None:
 
 # ---------------------------------------------------------------------- pairs
 @settings(max_examples=20, deadline=None)
-@given(n=st.integers(400, 900), near=st.sampled_from([10, 20]), seed=st.integers(0, 10**6))
-def test_a_graph_with_near_pairs_is_symmetric_and_coloured(n: int, near: int, seed: int) -> None:
-    graph = PairGraph.draw_near(n, 40, near, 20, seed, np.random.default_rng(seed))
+@given(
+    n=st.integers(400, 900),
+    near=st.sampled_from([10, 20]),
+    width=st.sampled_from([1, 2, 20]),
+    seed=st.integers(0, 10**6),
+)
+def test_a_graph_with_near_pairs_is_symmetric_and_coloured(
+    n: int, near: int, width: int, seed: int
+) -> None:
+    graph = PairGraph.draw_near(n, 40, near, width, seed, np.random.default_rng(seed))
+    assert graph.k == 40
     partner, degree = graph.partners(0, n)
     assert degree.sum() == graph.entries
     kept = np.arange(graph.k) < degree[:, None]
@@ -142,6 +150,32 @@ def test_near_partners_are_of_the_own_group_and_the_next() -> None:
     assert 0.4 < (close == 0).mean() < 0.6
     assert (np.minimum(close, 50 - close) <= 2).all()  # the last group is next to the first
     assert (far == 0).mean() < 0.04
+
+
+def test_near_partners_in_small_groups_count_several_times() -> None:
+    labels = np.repeat(np.arange(100), 20)
+    layout = near_layout(labels, 100, 0.5, seed=0)
+    partner, degree = layout.graph.partners(0, 2000)
+    assert (degree == 100).all()
+    label = labels[layout.order]
+    near = layout.graph.near
+    apart = np.abs(label[partner[:, :near]] - label[:, None])
+    assert near == 50
+    assert (np.minimum(apart, 100 - apart) <= 1).all()
+    assert 0.4 < (apart == 0).mean() < 0.6
+    # Five places a colour, three other colours: the own group has fifteen partners to offer.
+    own = [len(set(row[a == 0])) for row, a in zip(partner[:, :near], apart, strict=True)]
+    assert max(own) <= 15
+    assert np.mean(own) > 12
+
+
+def test_many_small_clusters_are_found() -> None:
+    rng = np.random.default_rng(11)
+    y = np.repeat(np.arange(100), 20)
+    X = (4 * rng.normal(size=(100, 6)))[y] + rng.normal(size=(2000, 6))
+    found = EVCLUS(100, random_state=0).fit(X).labels_
+    peer = KMeans(100, n_init=10, random_state=0).fit(X).labels_
+    assert adjusted_rand_score(y, found) >= adjusted_rand_score(y, peer) - 0.02
 
 
 def test_few_clusters_have_uniform_partners() -> None:

@@ -38,7 +38,9 @@ def random_lists(
     rng = np.random.default_rng(seed)
     label = rng.integers(c, size=n)
     if near:
-        layout = near_layout(label, k, 0.5, seed)
+        # There are never more groups than objects.
+        groups = label if c < n else label * 10 // c
+        layout = near_layout(groups, k, 0.5, seed)
         graph, label = layout.graph, label[layout.order]
     else:
         graph = draw_graph(n, k, rng)

@@ -6,8 +6,31 @@ import numpy as np
 from numba import njit
 
 from evdist.evclus.rows.sweep import quantise
+from evdist.kernels.inner import njit_inner
+from evdist.kernels.lanes import LANES
 from evdist.kernels.slots import id_at, mass_at
-from evdist.kernels.sparse_rows import FREE, SLOTS
+from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS, WORDS
+from evdist.kernels.vector import fetch_row
+
+#: Pairs between the one whose row is fetched into the cache and the one that is looked at.
+_AHEAD = 16
+#: Slots that are read at a time: free ones hold no mass and add nothing.
+_FOUR = 4
+
+
+@njit_inner
+def _shared(T, ids, j, x):
+    """sum_a x(a) s_j(a); exact on the grid, so the order of terms does not matter."""
+    total = 0.0
+    for q in range(_FOUR):
+        total += x[ids[j, FIRST_ID + q]] * T[j, FIRST_MASS + q]
+    if T[j, FIRST_MASS + _FOUR] > 0.0:
+        for q in range(_FOUR, 2 * _FOUR):
+            total += x[ids[j, FIRST_ID + q]] * T[j, FIRST_MASS + q]
+        if T[j, FIRST_MASS + 2 * _FOUR - 1] > 0.0:
+            for q in range(2 * _FOUR, SLOTS):
+                total += x[ids[j, id_at(q)]] * T[j, mass_at(q)]
+    return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -25,12 +48,9 @@ def sparse_objective(T, ids, block, weight, lo, hi):
         rest = 1.0 - empty - omega
         for t in range(first[row], first[row] + degree[row]):
             j = np.int64(partner[t])
-            kappa = empty + omega * T[j, 0] + rest * (1.0 - T[j, 1])
-            for q in range(SLOTS):
-                s = np.float64(T[j, mass_at(q)])
-                if s == 0.0:
-                    break
-                kappa -= x[ids[j, id_at(q)]] * s
+            ahead = np.int64(partner[min(t + _AHEAD, partner.size - 1)])
+            fetch_row(T, LANES, ahead * (WORDS // LANES))
+            kappa = empty + omega * T[j, 0] + rest * (1.0 - T[j, 1]) - _shared(T, ids, j, x)
             residual = kappa - delta[t]
             if weight.size:
                 stress += weight[i] * weight[j % n] * residual * residual

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evdist.engine.ownership import received, shared_out
-from evdist.evclus.memory import projected, stored
+from evdist.evclus.groups import SPARSE_FROM
+from evdist.evclus.memory import projected, row_words, stored
 from evdist.evclus.partitions.graph import odd_offsets
 from evdist.kernels.shuffle import Shuffle
 from evdist.kernels.vector import padded_width
@@ -20,6 +21,8 @@ from evdist.kernels.vector import padded_width
 #: CPU seconds of one thread (docs/sizing.md says of which machine): for a row, and for each cache
 #: line that it gathers from its partners.
 _ROW, _LINE = 0.6e-6, 1.5e-8
+#: A partner that is a list of clusters takes as long as so many lines.
+_LINES_OF_LISTS = 3
 #: Two workers of one thread took this many times the time of two threads of one process.
 _DASK = 1.26
 #: Bytes of a process that holds no data: the interpreter with its libraries.
@@ -35,9 +38,10 @@ _RUN = 1 << 16
 _SAMPLE = 256 << 20
 
 
-def seconds_per_row(k: int, f: int) -> float:
-    """CPU seconds of one thread for one row of a full sweep."""
-    return _ROW + _LINE * k * (padded_width(f) // padded_width(1))
+def seconds_per_row(k: int, f: int, lists: bool = False) -> float:
+    """CPU seconds of one thread for one row of a full sweep: masses on f sets, or a list."""
+    lines = _LINES_OF_LISTS if lists else padded_width(f) // padded_width(1)
+    return _ROW + _LINE * k * lines
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Plan:
         if focal_sets not in counts:
             raise ValueError(f"focal_sets must be one of {', '.join(counts)}, got {focal_sets!r}.")
         k, f = min(pairs, max(objects - 1, 1)), counts[focal_sets]
-        need = projected(objects, k, f)
+        need = projected(objects, k, f if focal_sets != "simple" else row_words(clusters))
         if workers is None and partitions:
             workers = max(2, math.ceil((need.pairs + need.masses) / _WORKER))
         elif workers is None:
@@ -115,6 +119,16 @@ class Plan:
         return cls(objects, features, clusters, k, f, workers, threads, network, jobs, partitions)
 
     # ------------------------------------------------------------------ memory
+    @property
+    def lists(self) -> bool:
+        """Whether rows are lists of clusters."""
+        return self.clusters >= SPARSE_FROM and self.focal_sets == self.clusters + 2
+
+    @property
+    def words(self) -> int:
+        """float32 numbers of a row."""
+        return row_words(self.clusters) if self.lists else self.focal_sets
+
     @property
     def data(self) -> int:
         """The attributes as float32."""
@@ -131,9 +145,9 @@ class Plan:
         """What one job takes of a worker: jobs are let in by it (`evdist.engine.admission`)."""
         if self.partitions:
             own = math.ceil(self.objects / self.workers)
-            kept = own * (8 * self.pairs + 40 + 4 * self.focal_sets + 8)
-            return self._view + kept + 4 * self._outside * self.focal_sets
-        held = projected(self.objects, self.pairs, self.focal_sets, workers=self.workers)
+            kept = own * (8 * self.pairs + 40 + 4 * self.words + 8)
+            return self._view + kept + 4 * self._outside * self.words
+        held = projected(self.objects, self.pairs, self.words, workers=self.workers)
         return held.total + self.data
 
     @property
@@ -149,7 +163,7 @@ class Plan:
     def _view(self) -> int:
         """A partition and its partners: attributes, masses twice, and their table."""
         partners = 2 * len(odd_offsets(self._shuffle.count))
-        masses = 8 * self.focal_sets + 4 * padded_width(self.focal_sets)
+        masses = 8 * self.words + 4 * padded_width(self.words)
         row = masses + 4 * padded_width(self.features)
         return (1 + partners) * self._shuffle.rows * row
 
@@ -172,14 +186,14 @@ class Plan:
         """
         if self.partitions:
             return _BASE + _SAMPLE
-        return _BASE + 3 * self.data + 3 * 4 * self.objects * self.focal_sets
+        return _BASE + 3 * self.data + 3 * 4 * self.objects * self.words
 
     @property
     def scheduler_need(self) -> int:
         """The scheduler: what the flow run sends to the workers goes through it."""
         if self.partitions:
             return _BASE + self.jobs * _SAMPLE
-        return _BASE + 2 * self.jobs * max(self.data, 4 * self.objects * self.focal_sets)
+        return _BASE + 2 * self.jobs * max(self.data, 4 * self.objects * self.words)
 
     @property
     def worker_limit(self) -> int:
@@ -201,21 +215,21 @@ class Plan:
         In partitions: the data, shuffled and on their way; masses in five places at most.
         """
         if self.partitions:
-            return 3 * self.data + 5 * 4 * self.objects * self.focal_sets
-        return self.data + stored(self.objects, self.pairs, self.focal_sets) * 5 // 4
+            return 3 * self.data + 5 * 4 * self.objects * self.words
+        return self.data + stored(self.objects, self.pairs, self.words) * 5 // 4
 
     @property
     def compute_seconds(self) -> float:
         """Of one full sweep; rows that bring nothing rest in later ones."""
-        row = seconds_per_row(self.pairs, self.focal_sets)
+        row = seconds_per_row(self.pairs, self.words, self.lists)
         return _DASK * self.objects * row / (self.workers * self.threads)
 
     @property
     def moved(self) -> int:
         """Bytes that each worker receives in a full sweep: the changed masses."""
         if self.partitions:
-            return self._outside * 4 * (self.focal_sets + 1)
-        return 4 * self.objects * self.focal_sets
+            return self._outside * 4 * (self.words + 1)
+        return 4 * self.objects * self.words
 
     @property
     def sweep_seconds(self) -> float:
