@@ -6,6 +6,8 @@ threads, workers and chunks. And what users see: accuracy, prediction, a model o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,6 +99,24 @@ def test_the_objective_of_sparse_rows_never_rises(c: int, seed: int) -> None:
             assert change <= 0.0
             assert now == pytest.approx(J + change, abs=1e-9)
             J = now
+
+
+@settings(max_examples=25, deadline=None)
+@given(c=st.integers(10, 40), seed=st.integers(0, 10**6))
+def test_no_mass_is_lost_where_conflicts_are_exact(c: int, seed: int) -> None:
+    """Far objects that are sure have kappa = delta = 1: sums of their clusters are zero."""
+    _, sparse, start = random_problem(c, 90, 40, seed)
+    rng = np.random.default_rng(seed)
+    delta = sparse.pairs.delta
+    saturated = replace(sparse, pairs=replace(sparse.pairs, delta=np.where(delta > 0.6, 1, delta)))
+    sure = rng.random(90) < 0.7
+    start[sure] = np.eye(c + 2, dtype=np.float32)[1 + rng.integers(c, size=sure.sum())]
+    with NumbaRows().executor(saturated, encode(start)) as executor:
+        for _ in range(4):
+            before = executor.objective()[0]
+            change = executor.sweep()
+            assert (decode(executor.masses(), c).sum(axis=1, dtype=float) == 1.0).all()
+            assert executor.objective()[0] == pytest.approx(before + change, abs=1e-9)
 
 
 @given(c=st.integers(1, 40), n=st.integers(1, 20), seed=st.integers(0, 10**6))

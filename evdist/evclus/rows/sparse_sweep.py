@@ -217,9 +217,10 @@ def _entrants(T, ids, partner, start, k, r, base, column, none, G, named, below,
     found = 0
     for e in range(count):
         a = named[e]
-        # A cluster that was noted twice reads zero the second time.
+        # A cluster that was noted twice, since its sum was zero on the way, reads zero then. It
+        # must not become two columns.
         x, G[a] = G[a], 0.0
-        if x > common - below and column[a] == none:
+        if x != 0.0 and x > common - below and column[a] == none:
             if found < ENTRANTS:
                 found += 1
             elif x <= total[found - 1]:
