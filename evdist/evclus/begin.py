@@ -162,7 +162,7 @@ def landmarks_of_groups(
     objects = np.union1d(some_objects(source.n, count, settings.seed), groups.middle)
     objects = objects.astype(np.uint32)
     mass = labelled_masses(groups.labels[objects], family, sparse)
-    return Landmarks(source.subset(objects), objects, mass, family, d0)
+    return Landmarks(source.subset(objects), objects, mass, family, d0, sparse=sparse)
 
 
 def _d0_of(source: Source, groups: Groups, settings: Settings) -> float:

@@ -22,16 +22,14 @@ class Landmarks:
 
     source: Source
     objects: NDArray[np.uint32]
-    #: Encoded (`evdist.kernels.sparse_rows`) where there are many clusters.
     mass: NDArray[np.float32]
     focal_sets: FocalSets
     d0: float
     #: With many clusters: landmarks of each cluster, (clusters, members), the first in the middle.
     members: NDArray[np.uint32] | None = None
-
-    @property
-    def sparse(self) -> bool:
-        return self.mass.shape[1] != len(self.focal_sets)
+    #: Whether `mass` has encoded rows (`evdist.kernels.sparse_rows`). Their width does not tell:
+    #: thirty clusters have as many focal sets as an encoded row has words.
+    sparse: bool = False
 
     def labels(self) -> NDArray[np.int64]:
         """The most plausible cluster of each."""

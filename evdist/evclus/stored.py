@@ -71,7 +71,8 @@ def load_landmarks(url: Url, metric: Callable | None = None) -> tuple[Landmarks,
     with as_written(address(url), _CURE):
         focal_sets = FocalSets.of(attributes["focal_sets"], attributes["n_clusters"])
         objects, mass, d0 = arrays["object"], arrays["mass"], float(attributes["d0"])
-        L, f = len(objects), WORDS if attributes.get("sparse") else len(focal_sets)
+        sparse = bool(attributes.get("sparse"))
+        L, f = len(objects), WORDS if sparse else len(focal_sets)
         _must(L > 0 and objects.dtype == np.uint32, "objects")
         _must(mass.shape == (L, f) and mass.dtype == np.float32, "masses")
         _must(bool(np.isfinite(mass).all()) and 0 < d0 < np.inf, "masses and d0")
@@ -81,7 +82,7 @@ def load_landmarks(url: Url, metric: Callable | None = None) -> tuple[Landmarks,
         _must(source.n == L, "rows")
         members = arrays.get("members")
         _must(members is None or (members.ndim == 2 and members.max() < L), "members")
-    return Landmarks(source, objects, mass, focal_sets, d0, members), attributes["seal"]
+    return Landmarks(source, objects, mass, focal_sets, d0, members, sparse), attributes["seal"]
 
 
 def check_landmarks(landmarks: Landmarks, focal_sets: FocalSets, n_features: int) -> None:

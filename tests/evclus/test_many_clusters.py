@@ -7,6 +7,7 @@ threads, workers and chunks. And what users see: accuracy, prediction, a model o
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from evdist.evclus.rows.sparse_sweep import update_sparse
 from evdist.evclus.rows.sweep import block_objective, project_rows, quantise, update_rows
 from evdist.evclus.sampling import near_layout
 from evdist.kernels.graph import PairGraph, draw_graph
-from evdist.kernels.sparse_rows import SLOTS, decode, encode, full_rows, ids_of, labelled
+from evdist.kernels.sparse_rows import SLOTS, WORDS, decode, encode, full_rows, ids_of, labelled
 from evdist.kernels.vector import aligned_zeros
 from evdist.partition.sparse import SparseMasses
 
@@ -257,6 +258,22 @@ def test_new_objects_go_to_their_clusters(
     again = EVCLUS.load(f"{tmp_path}/model")
     assert np.array_equal(again.predict_mass(X[:50]), mass[:50])
     assert np.array_equal(model.predict_mass(X[3:4]), mass[3:4])
+
+
+@pytest.mark.parametrize("partitions", ["never", 4])
+@pytest.mark.parametrize("c", [WORDS - 3, WORDS - 2, WORDS - 1])
+def test_as_many_focal_sets_as_words_are_no_dense_rows(
+    c: int, partitions: str | int, tmp_path: Path
+) -> None:
+    """Thirty clusters have 32 focal sets, and an encoded row has 32 words."""
+    X, y = gaussians(c, 2000)
+    model = EVCLUS(c, random_state=0, partitions=partitions).fit(X)
+    assert adjusted_rand_score(y, np.asarray(model.labels_)) > 0.9
+    mass = model.predict_mass(X[:100])
+    assert mass.sum(axis=1) == pytest.approx(1.0)
+    model.save(str(tmp_path / "model"))
+    again = EVCLUS.load(str(tmp_path / "model"))
+    assert np.array_equal(again.predict_mass(X[:100]), mass)
 
 
 def test_what_a_sparse_partition_says_is_what_a_dense_one_says(

@@ -62,7 +62,7 @@ def _has_lists(family: Any, c: int) -> bool:
 def _focal_set_count(family: Any, c: int) -> int:
     """Focal sets of a fit without partitions; rows that are lists are of the size of WORDS."""
     if _has_lists(family, c):
-        return min(c + 2, WORDS)
+        return WORDS
     if isinstance(family, FocalSets):
         return len(family)
     known = {"full": 2 ** min(c, 30), "pairs": c + 2 + c * (c - 1) // 2}

@@ -101,7 +101,7 @@ def _problem(
         k = max(k - near.k, 0)
     return PartitionedProblem(
         data, start.metric, draw_partition_graph(data.shuffle, k, seed), start.d0, focal_sets,
-        site.rows, start.landmarks.mass.shape[1], near, labels,
+        site.rows, start.landmarks.mass.shape[1], near, labels, sparse=start.landmarks.sparse,
     )  # fmt: skip
 
 

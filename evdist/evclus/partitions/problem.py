@@ -51,11 +51,8 @@ class PartitionedProblem:
     #: Where some partners are near: the group of each row, and the near partners of all rows.
     labels: PartitionArray | None = None
     near_entries: int = 0
-
-    @property
-    def sparse(self) -> bool:
-        """Whether rows are lists of clusters (`evdist.kernels.sparse_rows`)."""
-        return self.width != len(self.focal_sets)
+    #: Whether rows are lists of clusters (`evdist.kernels.sparse_rows`).
+    sparse: bool = False
 
     @property
     def n(self) -> int:
