@@ -35,6 +35,8 @@ SKIP_SHARE = 1.0
 #: and others not (docs/decisions/stopping.md).
 USUAL_TOL = 1e-5
 MANY_OBJECTS, MANY_TOL, MANY_LEAST = 50_000, 5e-4, 3
+#: SKIP_SHARE of such a fit. What all skipped rows together might bring counts against the rule.
+MANY_SKIP = 0.25
 
 
 class Executor(Protocol):
@@ -76,7 +78,7 @@ class Stop:
     """Running mean of the relative change of the objective, eq. (21): stop below `tol`.
 
     `memory` is the weight of the mean so far, 1/2 in the paper. With 0 the last change decides,
-    after `least` sweeps; every sweep visits every row then.
+    after `least` sweeps that visit every row.
     """
 
     tol: float
@@ -114,7 +116,8 @@ class Sweeps:
 
     Near the end most rows bring nothing. Between two full sweeps, CYCLE apart, a row is skipped
     whose last gain was so small that, were all rows like it, the stopping rule would end the fit.
-    But skipping must not end one whose last full sweep brought more.
+    But skipping must not end one whose last full sweep brought more; or, where the last change
+    decides, one whose skipped rows might bring more.
     """
 
     executor: Executor
@@ -137,23 +140,39 @@ class Sweeps:
     def step(self, now: Descent[None]) -> Descent[None]:
         stop, sweep, before = self.stop, now.steps, now.objective
         self._first = sweep if self._first is None else self._first
-        rest = stop.memory > 0
-        every_row = sweep % CYCLE == 0 or sweep == self._first or not rest
-        threshold = partial(_threshold, before, self.scale, SKIP_SHARE * stop.tol * rest, self.rows)
+        full = self._visits_every_row(sweep)
+        held = stop.memory > 0 and self._full >= stop.tol and not full
         # The error at best halves. Between cycles the masses are asked for.
-        sure = stop.memory * now.error >= stop.tol or sweep + 1 < stop.least
-        sure |= self._full >= stop.tol and not every_row
+        sure = stop.memory * now.error >= stop.tol or sweep + 1 < stop.least or held
         sure &= sweep + 1 < stop.max_iter and (sweep + 1) % CYCLE != 0
         change = self.executor.sweep(
-            0.0 if every_row else threshold(0.0), threshold if sure else None
+            self._threshold(sweep, before)(0.0),
+            self._threshold(sweep + 1, before) if sure else None,
         )
         after = max(before + change * self.scale, 0.0)
         error = stop.update(now.error, before, after)
-        if every_row:
+        if full:
             self._full = stop.change(before, after)
-        if sweep + 1 < stop.least or (self._full >= stop.tol and not every_row):
+        elif stop.memory == 0:
+            # The rows that were skipped might have brought so much.
+            error += MANY_SKIP * stop.tol
+        if sweep + 1 < stop.least or held:
             error = max(error, stop.tol)
         return now.follow(None, after, error)
+
+    def _visits_every_row(self, sweep: int) -> bool:
+        return sweep % CYCLE == 0 or sweep == self._first or sweep < self.stop.least
+
+    def _threshold(self, sweep: int, before: float) -> Callable[[float], float]:
+        """Gains below which a sweep skips rows, where the one before it changes the sum by so much.
+
+        A share of the mean objective of a row; `before` is the objective.
+        """
+        stop, scale = self.stop, self.scale
+        share = stop.tol * (SKIP_SHARE if stop.memory > 0 else MANY_SKIP)
+        if self._visits_every_row(sweep):
+            share = 0.0
+        return partial(_threshold, before, scale, share, self.rows)
 
     def done(self, now: Descent[None]) -> bool:
         return now.error < self.stop.tol

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
-from evdist.evclus.irqp import MANY_LEAST, MANY_OBJECTS, MANY_TOL, USUAL_TOL, Stop
+from evdist.evclus.irqp import (
+    MANY_LEAST,
+    MANY_OBJECTS,
+    MANY_SKIP,
+    MANY_TOL,
+    USUAL_TOL,
+    Stop,
+    minimise,
+)
 
 
 def test_the_rule_of_the_paper_halves_an_error_that_starts_at_one():
@@ -26,6 +37,47 @@ def test_many_objects_stop_by_the_last_change_alone():
 
 def test_many_objects_that_start_anywhere_stop_by_the_rule_of_the_paper():
     assert Stop.auto(10 * MANY_OBJECTS, False, 200) == Stop(USUAL_TOL, 200)
+
+
+class _Falling:
+    """An executor whose sweeps lower a sum of 1 by given parts, and that notes what is skipped."""
+
+    problem = SimpleNamespace(n=10)
+
+    def __init__(self, falls):
+        self._falls, self.now, self.skipped = list(falls), 1.0, []
+
+    def sweep(self, skip_below=0.0, next_skip_below=None):
+        self.skipped.append(skip_below)
+        change = -self._falls.pop(0) * self.now
+        if next_skip_below is not None:
+            self.expected = next_skip_below(change)
+        self.now += change
+        return change
+
+    def objective(self):
+        return self.now, 0.0
+
+    def result(self):
+        return None
+
+
+def test_of_many_objects_rows_rest_from_the_fourth_sweep_on():
+    """Two whole sweeps of four sweeps each, and no row rests in the first three."""
+    executor = _Falling([0.5, 0.1, 0.01, 0.005, 0.004, 0.002, 0.001, 0.0006, 0.0001])
+    found = minimise(executor, 1.0, Stop.auto(MANY_OBJECTS, True, 200))
+    rests = [skip > 0 for skip in executor.skipped]
+    assert rests == [False, False, False, True, False, True, True, True, False]
+    assert found.converged
+    # Each row that rests last brought less than a share of what ends the fit.
+    assert executor.skipped[3] == pytest.approx(MANY_SKIP * MANY_TOL * found.history[3] / 10)
+
+
+def test_rows_that_rest_count_as_if_they_brought_what_they_may():
+    near_the_end = [0.5, 0.1, 0.01, (1 - MANY_SKIP) * MANY_TOL * 1.01, 1e-5]
+    assert minimise(_Falling(near_the_end), 1.0, Stop.auto(MANY_OBJECTS, True, 200)).n_iter == 5
+    near_the_end[3] *= 0.98
+    assert minimise(_Falling(near_the_end), 1.0, Stop.auto(MANY_OBJECTS, True, 200)).n_iter == 4
 
 
 @pytest.mark.parametrize("tol", ["soon", -1.0, float("nan"), None])
@@ -58,3 +110,15 @@ def test_a_fit_of_many_objects_ends_as_soon_as_its_pairs_say_no_more_about_other
     assert other[0] <= 1.01 * other[1]
     ari = [adjusted_rand_score(y, m.labels_) for m in (soon, late)]
     assert ari[0] == pytest.approx(ari[1], abs=0.005)
+
+
+def test_a_fit_of_many_objects_is_taken_up_with_the_same_bits(tmp_path):
+    X = make_blobs(MANY_OBJECTS, centers=26, cluster_std=1.0, random_state=2)[0]
+    model = {"n_clusters": 26, "n_dissimilarities": 20, "random_state": 0}
+    whole = EVCLUS(**model).fit(X)
+    assert whole.n_iter_ > 5
+    with pytest.warns(ConvergenceWarning):
+        EVCLUS(**model, checkpoint=f"{tmp_path}/job", checkpoint_every=4, max_iter=5).fit(X)
+    again = EVCLUS(**model, checkpoint=f"{tmp_path}/job").fit(X)
+    assert again.history_ == whole.history_
+    np.testing.assert_array_equal(again.credal_partition_.mass, whole.credal_partition_.mass)

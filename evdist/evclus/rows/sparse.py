@@ -26,7 +26,7 @@ class SparseKernel:
         self, block: Block, rows: NDArray[np.int64], change: NDArray, skip_below: float
     ) -> None:
         # Between full sweeps a row moves among the clusters that it names; the next full sweep
-        # looks at all others, and no fit ends without one.
+        # looks at all others.
         look = skip_below == 0.0
         update_sparse(self.mass, self._ids, block, self._weight, rows, change, skip_below, look)
 
