@@ -36,7 +36,7 @@ SKIP_SHARE = 1.0
 USUAL_TOL = 1e-5
 MANY_OBJECTS, MANY_TOL, MANY_LEAST = 50_000, 5e-4, 3
 #: SKIP_SHARE of such a fit. What all skipped rows together might bring counts against the rule.
-MANY_SKIP = 0.25
+MANY_SKIP = 0.125
 
 
 class Executor(Protocol):
