@@ -22,7 +22,7 @@ from evdist.kernels.vector import padded_width
 #: line that it gathers from its partners.
 _ROW, _LINE = 0.6e-6, 1.5e-8
 #: A partner that is a list of clusters takes as long as so many lines.
-_LINES_OF_LISTS = 3
+_LINES_OF_LISTS = 4
 #: Two workers of one thread took this many times the time of two threads of one process.
 _DASK = 1.26
 #: Bytes of a process that holds no data: the interpreter with its libraries.
