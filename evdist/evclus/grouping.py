@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource
-from evdist.evclus.groups import Groups, Means, find_groups
+from evdist.evclus.groups import Groups, find_groups
+from evdist.evclus.means import Means
 from evdist.kernels.distances import Metric, distances
-
-_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,13 @@ class Grouping:
         found = np.empty(len(table), np.uint32)
         d = self.means.V.shape[1]
         with threadpool_limits(1):
-            for lo in range(0, len(table), _BLOCK):
-                rows = table[lo : lo + _BLOCK]
+            step = self.means.rows_at_once
+            for lo in range(0, len(table), step):
+                rows = table[lo : lo + step]
                 if self.squares:
-                    found[lo : lo + _BLOCK] = self.means.nearest(rows[:, :d])
+                    found[lo : lo + step] = self.means.nearest(rows[:, :d])
                 else:
-                    found[lo : lo + _BLOCK] = self._nearest_medoid(rows)
+                    found[lo : lo + step] = self._nearest_medoid(rows)
         return found
 
     def _nearest_medoid(self, rows: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -6,7 +6,8 @@ from a sample: many small groups (k-means), merged by Ward's method. An object g
 the nearest small one, or, after Lloyd's iterations from the merged means, to that of the nearest
 mean: the former follows clusters of any shape, the latter is smoother; the likelihood of the sample
 chooses. Where there is no mean, the sample's own dissimilarities are clustered and medoids stand
-for the groups. Groups are numbered so that near groups have near numbers.
+for the groups. Groups are numbered so that near groups have near numbers. Thousands of clusters are
+found cell by cell (`evdist.evclus.cells`).
 
 The same for any number of threads: libraries run on one, and blocks of rows have a fixed size.
 
@@ -20,7 +21,7 @@ V       (p, d) means: an object belongs to the group of the nearest
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,15 @@ from scipy.spatial.distance import squareform
 from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource, Source
+from evdist.evclus.cells import (
+    CELLS_FROM,
+    LLOYD,
+    LLOYD_END,
+    Found,
+    groups_by_cells,
+    numbered_by_cells,
+)
+from evdist.evclus.means import Means
 from evdist.evclus.sampling import run_blocks, sorted_by_label
 from evdist.kernels.distances import METRICS
 
@@ -41,7 +51,7 @@ MIN_MEDOID_SAMPLE = 2000
 SMALL_PER_CLUSTER, MOST_SMALL = 8, 2000
 #: Objects of a sample without means: all its dissimilarities are held.
 MOST_MEDOID_SAMPLE = 4000
-LLOYD, LLOYD_END, MEDOID_ROUNDS = 10, 30, 5
+MEDOID_ROUNDS = 5
 _BLOCK = 4096
 #: d0 of a fit with many clusters, in units of what 95 % of the pairs inside a group stay below.
 D0_FACTOR, D0_QUANTILE = 2.0, 0.95
@@ -113,87 +123,42 @@ def resolution(source: Source, groups: Groups, seed: int) -> float:
 
 # ---------------------------------------------------------------------- with means
 def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Groups:
-    from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
-
     rng, some = sample_of(source.n, c, seed)
     d = len(source.metric.centre)
     S = np.ascontiguousarray(source.table[some, :d])
-    q = min(small_groups(c), len(np.unique(S, axis=0)))
     state = int(rng.integers(2**31 - 1))
     with warnings.catch_warnings():
         # Fewer different groups than asked for, and sweeps that were not enough: both are fine.
         warnings.simplefilter("ignore")
-        seeds, _ = kmeans_plusplus(S, q, random_state=state, n_local_trials=1)
-        small = KMeans(q, init=seeds, n_init=1, max_iter=LLOYD).fit(S)
-        used, theirs, count = np.unique(small.labels_, return_inverse=True, return_counts=True)
-        merged = Means.merged(small.cluster_centers_[used], count, c)
-        found = KMeans(merged.count, init=merged.middles(), n_init=1, max_iter=LLOYD_END).fit(S)
-    single = Means.single(found.cluster_centers_)
-    means = likelier(S, (merged, merged.group[theirs]), (single, found.labels_)).numbered()
+        if c >= CELLS_FROM:
+            means = numbered_by_cells(likelier(S, *groups_by_cells(S, c, state, n_threads)))
+        else:
+            means = likelier(S, *_at_once(S, c, state)).numbered()
     labels = np.empty(source.n, np.int32)
+    step = means.rows_at_once
 
     def fill(lo: int) -> None:
-        labels[lo : lo + _BLOCK] = means.nearest(source.table[lo : lo + _BLOCK, :d])
+        labels[lo : lo + step] = means.nearest(source.table[lo : lo + step, :d])
 
-    run_blocks(fill, range(0, source.n, _BLOCK), n_threads)
+    run_blocks(fill, range(0, source.n, step), n_threads)
     return Groups(labels, means.middle_objects(some, S, labels[some]), means)
 
 
-@dataclass(frozen=True)
-class Means:
-    """Means V (p, d) float32, the group of each, and how many objects it stands for."""
+def _at_once(S: NDArray, c: int, state: int) -> tuple[Found, Found]:
+    """The merged small groups of a sample, and those of Lloyd's iterations from their means."""
+    from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
 
-    V: NDArray[np.float32]
-    group: NDArray[np.int64]
-    weight: NDArray[np.float64]
-
-    @classmethod
-    def single(cls, V: NDArray) -> Means:
-        """Every mean a group."""
-        return cls(V.astype(np.float32), np.arange(len(V)), np.ones(len(V)))
-
-    @classmethod
-    def merged(cls, V: NDArray, weight: NDArray, c: int) -> Means:
-        """c groups of means that have objects, all of them, by Ward's method."""
-        few = len(V) <= c
-        group = np.arange(len(V)) if few else fcluster(linkage(V, "ward"), c, "maxclust") - 1
-        return cls(V.astype(np.float32), group, weight.astype(float))
-
-    @property
-    def count(self) -> int:
-        return int(self.group.max()) + 1
-
-    def middles(self) -> NDArray[np.float64]:
-        """The mean of each group, (c, d)."""
-        total = np.bincount(self.group, self.weight)
-        return np.column_stack(
-            [np.bincount(self.group, self.weight * x) / total for x in self.V.astype(float).T]
-        )
-
-    def numbered(self) -> Means:
-        """The same groups, near ones next to each other: the leaves of their average linkage."""
-        if self.count <= 2:
-            return self
-        rank = np.empty(self.count, np.int64)
-        rank[leaves_list(linkage(self.middles(), "average"))] = np.arange(self.count)
-        return replace(self, group=rank[self.group])
-
-    def nearest(self, X: NDArray) -> NDArray[np.int64]:
-        """The group of the mean next to each row, of equally near ones the first."""
-        norm = (self.V.astype(float) ** 2).sum(axis=1)
-        return self.group[(norm - 2.0 * (X @ self.V.T)).argmin(axis=1)]
-
-    def middle_objects(self, objects: NDArray, S: NDArray, labels: NDArray) -> NDArray[np.uint32]:
-        """Of each group the sampled object nearest to its middle."""
-        near = ((S - self.middles()[labels]) ** 2).sum(axis=1)
-        order = np.lexsort((near, labels))
-        groups, first = np.unique(labels[order], return_index=True)
-        middle = np.zeros(self.count, np.uint32)
-        middle[groups] = objects[order[first]]
-        return middle
+    q = min(small_groups(c), len(np.unique(S, axis=0)))
+    seeds, _ = kmeans_plusplus(S, q, random_state=state, n_local_trials=1)
+    small = KMeans(q, init=seeds, n_init=1, max_iter=LLOYD).fit(S)
+    used, theirs, count = np.unique(small.labels_, return_inverse=True, return_counts=True)
+    merged = Means.merged(small.cluster_centers_[used], count, c)
+    found = KMeans(merged.count, init=merged.middles(), n_init=1, max_iter=LLOYD_END).fit(S)
+    single = Means.single(found.cluster_centers_)
+    return (merged, merged.group[theirs]), (single, found.labels_)
 
 
-def likelier(S: NDArray, merged: tuple[Means, NDArray], single: tuple[Means, NDArray]) -> Means:
+def likelier(S: NDArray, merged: Found, single: Found) -> Means:
     """Of two partitions, with the labels of the sample, that under which it is likelier.
 
     Every group is a Gaussian of its own shape. Both partitions have as many groups, so that the

@@ -20,7 +20,9 @@ from sklearn.metrics import adjusted_rand_score
 from evdist import EVCLUS, CredalPartition
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.evclus.groups import SPARSE_FROM, Means, find_groups, likelier, near_share
+from evdist.evclus.cells import CELLS_FROM
+from evdist.evclus.groups import SPARSE_FROM, find_groups, likelier, near_share
+from evdist.evclus.means import Means
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.sparse import SparseKernel
@@ -313,6 +315,33 @@ def test_groups_follow_the_shape_of_clusters(long: bool) -> None:
     chosen = likelier(S, (merged, merged.nearest(S)), (single, single.nearest(S)))
     assert chosen is (merged if long else single)
     assert adjusted_rand_score(lines, chosen.nearest(S)) > 0.9
+
+
+def test_thousands_of_groups_are_found_cell_by_cell() -> None:
+    rng = np.random.default_rng(5)
+    y = rng.permutation(np.arange(12_000) % CELLS_FROM)
+    X = (6 * rng.normal(size=(CELLS_FROM, 8)))[y] + rng.normal(size=(12_000, 8))
+    source = AttributeSource.of(X, "euclidean")
+    one, two = (find_groups(source, CELLS_FROM, 0, threads) for threads in (1, 2))
+    assert np.array_equal(one.labels, two.labels)
+    assert one.means is not None
+    assert np.array_equal(one.labels, one.means.nearest(source.table[:, :8]))
+    assert one.count == CELLS_FROM
+    assert adjusted_rand_score(y, one.labels) > 0.95
+    # The next number is a near group: nearer than another one.
+    middles = one.means.middles()
+    next_one = np.linalg.norm(np.diff(middles, axis=0), axis=1).mean()
+    assert (
+        next_one < 0.6 * np.linalg.norm(middles[1:] - rng.permutation(middles)[1:], axis=1).mean()
+    )
+
+
+def test_thousands_of_clusters_of_few_different_objects() -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(900, 3)), 5, axis=0)
+    groups = find_groups(AttributeSource.of(X, "euclidean"), CELLS_FROM, 0)
+    assert groups.count <= 900
+    assert groups.labels.max() < groups.count
+    assert (groups.labels.reshape(900, 5) == groups.labels[::5, None]).all()
 
 
 def test_groups_of_equal_objects() -> None:

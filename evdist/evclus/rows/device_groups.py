@@ -21,15 +21,9 @@ import torch
 from torch import Tensor
 
 from evdist.data.sources import AttributeSource
-from evdist.evclus.groups import (
-    LLOYD,
-    LLOYD_END,
-    Groups,
-    Means,
-    likelier,
-    sample_of,
-    small_groups,
-)
+from evdist.evclus.cells import LLOYD, LLOYD_END
+from evdist.evclus.groups import Groups, likelier, sample_of, small_groups
+from evdist.evclus.means import Means
 from evdist.evclus.rows.attributes import sent_rows
 
 #: Distances of a block at most.
