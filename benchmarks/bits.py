@@ -151,8 +151,8 @@ def outcome(model: Any, new: Any = None) -> Parts:
     parts["labels"] = np.asarray(getattr(model, "labels_", model.credal_partition_.labels()))
     for part, names in (("objective", COURSE), ("numbers", SCALARS), ("arrays", ARRAYS)):
         there = {name: getattr(model, name) for name in names if hasattr(model, name)}
-        # A function prints its place in memory.
-        there = {name: value for name, value in there.items() if not callable(value)}
+        if callable(there.get("metric_")):
+            del there["metric_"]  # prints its place in memory
         if there:
             parts[part] = there
     if new is not None:

@@ -30,15 +30,8 @@ from scipy.spatial.distance import squareform
 from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource, Source
-from evdist.evclus.cells import (
-    CELLS_FROM,
-    LLOYD,
-    LLOYD_END,
-    Found,
-    groups_by_cells,
-    numbered_by_cells,
-)
-from evdist.evclus.means import Means
+from evdist.evclus.cells import Found, groups_by_cells, numbered_by_cells
+from evdist.evclus.means import CELLS_FROM, LLOYD, LLOYD_END, Means
 from evdist.evclus.sampling import run_blocks, sorted_by_label
 from evdist.kernels.distances import METRICS
 
@@ -134,13 +127,7 @@ def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Gro
             means = numbered_by_cells(likelier(S, *groups_by_cells(S, c, state, n_threads)))
         else:
             means = likelier(S, *_at_once(S, c, state)).numbered()
-    labels = np.empty(source.n, np.int32)
-    step = means.rows_at_once
-
-    def fill(lo: int) -> None:
-        labels[lo : lo + step] = means.nearest(source.table[lo : lo + step, :d])
-
-    run_blocks(fill, range(0, source.n, step), n_threads)
+    labels = means.labels(source.table[:, :d], n_threads).astype(np.int32)
     return Groups(labels, means.middle_objects(some, S, labels[some]), means)
 
 

@@ -13,8 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 
-#: Rows whose distances to all means are held at a time, and where there are thousands of these.
-_BLOCK, _SMALL_BLOCK, _THOUSANDS = 4096, 512, 1500
+from evdist.evclus.sampling import run_blocks
+
+#: Lloyd's iterations at most: for small groups, and from the means of merged ones.
+LLOYD, LLOYD_END = 10, 30
+#: From so many groups on they are found cell by cell (`evdist.evclus.cells`).
+CELLS_FROM = 1500
+#: Rows whose distances to all means are held at a time, below and from CELLS_FROM groups on.
+_BLOCK, _SMALL_BLOCK = 4096, 512
 
 
 @dataclass(frozen=True)
@@ -50,21 +56,34 @@ class Means:
 
     def numbered(self) -> Means:
         """The same groups, near ones next to each other: the leaves of their average linkage."""
-        if self.count <= 2:
-            return self
+        return self.in_order(leaves(self.middles()))
+
+    def in_order(self, order: NDArray[np.int64]) -> Means:
+        """The same groups, `order[i]` of them now number i."""
         rank = np.empty(self.count, np.int64)
-        rank[leaves_list(linkage(self.middles(), "average"))] = np.arange(self.count)
+        rank[order] = np.arange(self.count)
         return replace(self, group=rank[self.group])
 
     @property
     def rows_at_once(self) -> int:
         """Rows of a block for :meth:`nearest`; a fixed size, since bits may depend on it."""
-        return _BLOCK if len(self.V) < _THOUSANDS or self.count < _THOUSANDS else _SMALL_BLOCK
+        return _BLOCK if self.count < CELLS_FROM else _SMALL_BLOCK
 
     def nearest(self, X: NDArray) -> NDArray[np.int64]:
         """The group of the mean next to each row, of equally near ones the first."""
         norm = (self.V.astype(float) ** 2).sum(axis=1)
         return self.group[(norm - 2.0 * (X @ self.V.T)).argmin(axis=1)]
+
+    def labels(self, X: NDArray, n_threads: int) -> NDArray[np.int64]:
+        """:meth:`nearest` of many rows, block by block on threads."""
+        found = np.empty(len(X), np.int64)
+        step = self.rows_at_once
+
+        def fill(lo: int) -> None:
+            found[lo : lo + step] = self.nearest(X[lo : lo + step])
+
+        run_blocks(fill, range(0, len(X), step), n_threads)
+        return found
 
     def middle_objects(self, objects: NDArray, S: NDArray, labels: NDArray) -> NDArray[np.uint32]:
         """Of each group the sampled object nearest to its middle."""
@@ -74,3 +93,10 @@ class Means:
         middle = np.zeros(self.count, np.uint32)
         middle[groups] = objects[order[first]]
         return middle
+
+
+def leaves(V: NDArray) -> NDArray[np.int64]:
+    """The order of rows in which near ones are next to each other: their average linkage."""
+    if len(V) <= 2:
+        return np.arange(len(V))
+    return leaves_list(linkage(V, "average")).astype(np.int64)

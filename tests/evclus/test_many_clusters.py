@@ -20,9 +20,8 @@ from sklearn.metrics import adjusted_rand_score
 from evdist import EVCLUS, CredalPartition
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.evclus.cells import CELLS_FROM
 from evdist.evclus.groups import SPARSE_FROM, find_groups, likelier, near_share
-from evdist.evclus.means import Means
+from evdist.evclus.means import CELLS_FROM, Means
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.sparse import SparseKernel

@@ -21,9 +21,8 @@ import torch
 from torch import Tensor
 
 from evdist.data.sources import AttributeSource
-from evdist.evclus.cells import LLOYD, LLOYD_END
 from evdist.evclus.groups import Groups, likelier, sample_of, small_groups
-from evdist.evclus.means import Means
+from evdist.evclus.means import LLOYD, LLOYD_END, Means
 from evdist.evclus.rows.attributes import sent_rows
 
 #: Distances of a block at most.
