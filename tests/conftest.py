@@ -47,6 +47,9 @@ SLOW = (
     "test_docs.py",
 )
 
+#: Folders whose tests start servers of Prefect, S3 or Postgres, or install the package.
+SERVERS = ("tests/service/", "tests/deploy/")
+
 # The first call of a compiled kernel takes seconds, so no example has a deadline. The examples are
 # the same in every run; HYPOTHESIS_PROFILE=explore draws new and more ones.
 settings.register_profile(
@@ -81,17 +84,21 @@ def shared() -> Path:
 def _group(file: str) -> str:
     """The group of a file's tests, by its path in the checkout; one process runs a group.
 
-    Files with tests that start processes are one group: they run one after another, on the one
-    cluster of `two_workers`, while another process works on the rest.
+    Files with tests that start processes are two groups, which run side by side on two cores: those
+    of the service and its deployment, which start servers, and those that share the one cluster of
+    `two_workers`. In each of them one test runs after another.
     """
-    text = (ROOT / file).read_text(encoding="utf-8")
-    return "processes" if "mark.process" in text else file
+    if "mark.process" not in (ROOT / file).read_text(encoding="utf-8"):
+        return file
+    return "servers" if file.startswith(SERVERS) else "workers"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share out groups. Not by xdist's own marks of groups: pytest 9.2 lets them have no effect."""
     from xdist.scheduler import LoadFileScheduling  # only where pytest-xdist is there
+
+    config.option.loadscopereorder = False  # as sorted below, not by the number of tests
 
     class Groups(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
@@ -108,9 +115,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(fnmatch(file, pattern) for pattern in SLOW):
             item.add_marker(pytest.mark.slow)
 
-    def order(item: pytest.Item) -> tuple[bool, int]:
+    def order(item: pytest.Item) -> tuple[bool, bool, int]:
         group = _group(item.nodeid.split("::")[0])
-        return group != "processes", -size[group]
+        return group != "servers", group != "workers", -size[group]
 
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=order)
