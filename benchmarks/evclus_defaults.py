@@ -26,8 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
+from evdist.evclus.d0 import QUANTILES
 from evdist.evclus.resolution import TIE
-from evdist.evclus.start import QUANTILES
 
 SLACK = 0.03
 SEEDS = range(3)

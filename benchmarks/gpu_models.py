@@ -21,10 +21,10 @@ from evdist.bootclus.device_intervals import gaussian_posteriors, interval_targe
 from evdist.bootclus.solver import belief_projections
 from evdist.data.sources import AttributeSource
 from evdist.engine.loop import Solution
+from evdist.evclus.d0 import choose_d0
 from evdist.evclus.irqp import Stop, minimise
 from evdist.evclus.problem import Plan, Problem
 from evdist.evclus.rows.device import DeviceRows
-from evdist.evclus.start import choose_d0
 from evdist.kernels.graph import PairGraph
 from evdist.nnevclus.loss import LossTerms
 from evdist.nnevclus.network import Network, layers, weights_of
@@ -207,7 +207,7 @@ def nn(bounds: Bounds, folder: Path, device: str = "cuda", epochs: int = 20) -> 
     X = _mnist(folder)
     few = np.sort(np.random.default_rng(0).choice(len(X), 500, replace=False))
     source = AttributeSource.of(X[few], "euclidean")
-    d0, _ = choose_d0(source, 10, k=100, seed=0, rows=DeviceRows(device))
+    [d0, *_], _ = choose_d0(source, 10, k=100, seed=0, rows=DeviceRows(device))
     # As the estimator does: one centre, one scale.
     x = X - X.mean(axis=0)
     x /= np.sqrt(np.mean(x.astype(np.float64) ** 2))

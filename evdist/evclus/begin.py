@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.data.sources import Source
 from evdist.engine.progress import Progress
+from evdist.evclus.d0 import d0_of_groups, find_d0, given_d0
 from evdist.evclus.groups import SPARSE_FROM, START, Groups, find_groups, near_share
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.rows.protocol import Masses, Starter
@@ -32,12 +33,9 @@ from evdist.evclus.start import (
     LANDMARKS_PER_CLUSTER,
     MIN_LANDMARKS,
     Settings,
-    d0_of_groups,
-    find_d0,
     first_masses,
-    given_d0,
-    some_objects,
 )
+from evdist.evclus.trial import some_objects
 from evdist.kernels.sparse_rows import labelled
 
 
@@ -96,7 +94,7 @@ def begin(
         )  # fmt: skip
         tell(Progress("first masses", 0, 0))
         starts, landmarks = first_masses(source, family, d0, settings, starter)
-        return Beginning(d0, curve, starts, landmarks, drawn.result())
+        return Beginning(landmarks.d0, curve, starts, landmarks, drawn.result())
 
 
 def layout_of(source: Source, family: FocalSets, settings: Settings, n_threads: int) -> Layout:

@@ -39,7 +39,7 @@ POWERS = (2.0, 4.0)
 #: reference has the rest.
 STEADY = 1 / 3
 #: Agreements this close to the best count as equal.
-TIE = 0.01
+TIE = 0.005
 #: Misfits this close count as equal, of partitions that are the same but for objects on borders:
 #: their adjusted Rand index is at least SAME.
 MISFIT_TIE, SAME = 0.05, 0.85
@@ -48,7 +48,7 @@ MISFIT_TIE, SAME = 0.05, 0.85
 HANDICAP, ANOTHER = 0.01, 0.9
 #: Objects of the smallest cluster, as a share of the mean, below which a cluster counts as unused,
 #: and what that takes from the agreement: a tiny cluster may be missed on the sample alone.
-UNUSED, UNUSED_COST = 0.05, 0.06
+UNUSED, UNUSED_COST = 0.05, 0.1
 
 
 def neighbours(D: NDArray, K: int = NEIGHBOURS) -> sparse.csr_array:
@@ -141,13 +141,13 @@ def reference(own: Sequence[float], others: Sequence[float], partitions: Sequenc
     )
 
 
-def closest(partitions: Sequence[NDArray], known: NDArray, c: int) -> tuple[int, list[float]]:
-    """Which partition, by rising d0, agrees most; how far each of them does.
+def closest(partitions: Sequence[NDArray], known: NDArray, c: int) -> tuple[list[int], list[float]]:
+    """Which partitions, by rising d0, agree most, the one to prefer first; how far each does.
 
     With the reference `known`, and with those of the next smaller and larger d0: one that changes
     with d0 is chance, and the reference may be one of them. One that leaves clusters unused counts
-    UNUSED_COST less. Of those within TIE of the best the last: a large d0 gives least mass to the
-    empty set and leaves open what lies between clusters.
+    UNUSED_COST less. Of those within TIE of the best the last is preferred: a large d0 gives least
+    mass to the empty set and leaves open what lies between clusters.
     """
     to_next = [float(adjusted_rand_score(a, b)) for a, b in pairwise(partitions)]
     agreement = [
@@ -156,4 +156,5 @@ def closest(partitions: Sequence[NDArray], known: NDArray, c: int) -> tuple[int,
         - UNUSED_COST * (not all_used(labels, c))
         for i, labels in enumerate(partitions)
     ]
-    return max(i for i, a in enumerate(agreement) if a >= max(agreement) - TIE), agreement
+    ties = [i for i, a in enumerate(agreement) if a >= max(agreement) - TIE]
+    return ties[::-1], agreement

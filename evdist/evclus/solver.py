@@ -22,6 +22,7 @@ from evdist.engine.loop import Descent, Solution, minimise
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
 from evdist.evclus.begin import begin
+from evdist.evclus.d0 import given_d0
 from evdist.evclus.irqp import Stop, Sweeps
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.late import late_rows
@@ -30,7 +31,7 @@ from evdist.evclus.problem import Pairs, Plan, Problem
 from evdist.evclus.rows.protocol import Masses
 from evdist.evclus.sampling import Layout, colour_pair_list
 from evdist.evclus.sites import Site
-from evdist.evclus.start import Settings, given_d0, given_or_random
+from evdist.evclus.start import Settings, given_or_random
 from evdist.kernels.sparse_rows import SLOTS, full_rows
 from evdist.partition.sparse import SparseMasses
 from evdist.stores.fingerprints import fingerprint

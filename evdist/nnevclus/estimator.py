@@ -19,9 +19,9 @@ from evdist.engine.device import find_device, find_here
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.placing import RowMasses
+from evdist.evclus.d0 import find_d0
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.solver import first_focal_sets
-from evdist.evclus.start import find_d0
 from evdist.kernels.threads import thread_count
 from evdist.nnevclus.centres import find_centres
 from evdist.nnevclus.checks import Given, check_parameters, check_stored
@@ -281,7 +281,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         )  # fmt: skip
         x, fx = self._prepare(X, device)
         c, threads = given.n_clusters, thread_count(self.n_jobs)
-        self.d0_, self.d0_curve_ = find_d0(
+        [self.d0_, *_], self.d0_curve_ = find_d0(
             source, self.d0, c, k=TRIAL_PAIRS, seed=seed, rows=NumbaRows(threads)
         )
         self.__dict__.pop("centres_", None)  # of a fit before

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, CredalPartition, FocalSets
+from evdist.evclus.d0 import QUANTILES
 from evdist.evclus.resolution import TIE
-from evdist.evclus.start import QUANTILES
 
 N = 90
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from gpu.host_kernels import COMPILER, host_modules
 
-from evdist.evclus import sites, start
+from evdist.evclus import d0, sites, start
 from evdist.evclus.rows.cuda import CudaKernels
 from evdist.evclus.rows.lists import ListKernels
 
@@ -38,8 +38,8 @@ def on_torch(monkeypatch):
     )
     monkeypatch.setattr(start, "MIN_LANDMARKS", 120)
     monkeypatch.setattr(start, "LANDMARKS_PER_CLUSTER", 10)
-    monkeypatch.setattr(start, "MIN_TRIAL", 60)
-    monkeypatch.setattr(start, "TRIAL_PER_CLUSTER", 10)
+    monkeypatch.setattr(d0, "MIN_TRIAL", 60)
+    monkeypatch.setattr(d0, "TRIAL_PER_CLUSTER", 10)
     monkeypatch.setattr(start, "STARTS", 4)
-    monkeypatch.setattr(start, "QUANTILES", (0.1, 0.3, 0.9))
-    monkeypatch.setattr(start, "QUANTILES_ALONG", (0.9,))
+    monkeypatch.setattr(d0, "QUANTILES", (0.1, 0.3, 0.9))
+    monkeypatch.setattr(d0, "QUANTILES_ALONG", (0.9,))

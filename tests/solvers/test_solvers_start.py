@@ -11,18 +11,13 @@ from sklearn.datasets import make_blobs
 
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
+from evdist.evclus.d0 import choose_d0, positive_quantile
 from evdist.evclus.irqp import Stop
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.sweep import GRID
-from evdist.evclus.start import (
-    choose_d0,
-    draw_starts,
-    fit_landmarks,
-    place,
-    positive_quantile,
-    seeded_masses,
-)
+from evdist.evclus.start import fit_landmarks, place
+from evdist.evclus.trial import draw_starts, seeded_masses
 
 SETS = FocalSets.simple(3)
 
@@ -41,7 +36,7 @@ def source(X) -> AttributeSource:
 def landmarks(source) -> Landmarks:
     objects = np.arange(0, 90, 2, dtype=np.uint32)
     return fit_landmarks(
-        source, objects, SETS, 10.0, k=20, n_starts=4, init="auto", stop=Stop(1e-6, 200), seed=0,
+        source, objects, SETS, [10.0], k=20, n_starts=4, init="auto", stop=Stop(1e-6, 200), seed=0,
         rows=NumbaRows(),
     )  # fmt: skip
 
@@ -83,15 +78,38 @@ def test_without_all_singletons_starts_are_random(source):
 
 
 def test_d0_tells_far_clusters_apart(source, X):
-    d0, curve = choose_d0(source, 3, k=30, seed=0, rows=NumbaRows())
+    d0s, curve = choose_d0(source, 3, k=30, seed=0, rows=NumbaRows())
     corner = (X > 10) @ [1, 2]
-    delta = 1 - np.exp(np.log(0.05) * (cdist(X, X) / d0) ** 2)
+    delta = 1 - np.exp(np.log(0.05) * (cdist(X, X) / d0s[0]) ** 2)
     apart = corner[:, None] != corner
     assert delta[apart].min() > 0.5
     assert np.median(delta[~apart]) < 0.2
     assert len(curve) == 12
+    assert d0s == sorted(d0s, reverse=True)  # of those that agree alike the largest first
     assert max(agreement for _, agreement in curve) == 1
-    assert choose_d0(source, 3, k=30, seed=0, rows=NumbaRows(2)) == (d0, curve)
+    assert choose_d0(source, 3, k=30, seed=0, rows=NumbaRows(2)) == (d0s, curve)
+
+
+class TestSeveralD0:
+    """Of several d0 landmarks take the first at which every cluster is used."""
+
+    def d0(self, *values: float) -> float:
+        """Two clusters are 8 apart, the third is far: from 20 on, d0 joins the two."""
+        X = make_blobs(90, centers=[[0, 0], [8, 0], [100, 0]], random_state=0)[0]
+        everyone = np.arange(90, dtype=np.uint32)
+        return fit_landmarks(
+            AttributeSource.of(X, "euclidean"), everyone, SETS, values, k=40, n_starts=2,
+            init="auto", stop=Stop(1e-6, 200), seed=0, rows=NumbaRows(),
+        ).d0  # fmt: skip
+
+    def test_the_first_is_kept_where_it_uses_every_cluster(self):
+        assert self.d0(10.0, 8.0) == 10.0
+
+    def test_one_that_joins_clusters_gives_way_to_the_next(self):
+        assert self.d0(60.0, 40.0, 10.0, 8.0) == 10.0
+
+    def test_where_none_uses_every_cluster_the_first_is_kept(self):
+        assert self.d0(60.0, 40.0) == 60.0
 
 
 class TestPlace:

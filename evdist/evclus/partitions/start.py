@@ -22,6 +22,7 @@ from evdist.evclus.begin import (
     labelled_masses,
     landmarks_of_groups,
 )
+from evdist.evclus.d0 import find_d0
 from evdist.evclus.grouping import Grouping
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.problem import PartitionedProblem
@@ -29,11 +30,10 @@ from evdist.evclus.rows.protocol import Rows
 from evdist.evclus.start import (
     PLACED_AGAINST,
     Settings,
-    find_d0,
     first_masses,
     place,
-    random_masses,
 )
+from evdist.evclus.trial import random_masses
 from evdist.kernels.distances import Metric
 from evdist.stores.partitioned import PartitionArray
 
@@ -75,7 +75,7 @@ def find_start(
     # Landmarks that are all objects are solved too: the pairs of the fit are others than those that
     # their best start was chosen on, and may lead it to another minimum.
     _, landmarks = first_masses(source, focal_sets, d0, settings, rows, settled=True)
-    return Start(source.metric, d0, curve, landmarks)
+    return Start(source.metric, landmarks.d0, curve, landmarks)
 
 
 def place_partition(
