@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from evdist.evclus.means import LLOYD, Means, leaves
+from evdist.evclus.outlying import Attempt
 from evdist.evclus.sampling import run_blocks
 
 #: Sampled objects for each cell when the cells are cut.
@@ -37,16 +38,13 @@ _NEIGHBOURS = 10
 Found = tuple[Means, NDArray[np.int64]]
 
 
-def groups_by_cells(
-    S: NDArray[np.float32], c: int, state: int, n_threads: int
-) -> tuple[Found, Found]:
-    """The merged small groups of a sample, and those of Lloyd's iterations from their means."""
+def merged_by_cells(S: NDArray[np.float32], c: int, state: int, n_threads: int) -> Attempt[Found]:
+    """Small groups of a sample, each of one cell, merged by Ward's method."""
     cell = _cells(S, ceil(sqrt(c)), state, n_threads)
     V, theirs = _small(S, cell, _SMALL_PER_CLUSTER * c, state, n_threads)
     count = np.bincount(theirs, minlength=len(V))
     merged = Means(V.astype(np.float32), _merged(V, c), count.astype(float))
-    single, labels = _lloyd(S, merged.middles(), n_threads)
-    return (merged, merged.group[theirs]), (single, labels)
+    return Attempt((merged, merged.group[theirs]), count, merged.group, lambda: theirs)
 
 
 def numbered_by_cells(means: Means) -> Means:
@@ -115,9 +113,9 @@ def _merged(V: NDArray[np.float64], c: int) -> NDArray[np.int64]:
     return np.asarray(ward.fit(V).labels_, dtype=np.int64)
 
 
-def _lloyd(S: NDArray[np.float32], V: NDArray[np.float64], n_threads: int) -> Found:
-    """Lloyd's iterations from means V; a mean without objects stays where it is."""
-    labels = np.full(len(S), -1)
+def smoothed_by_blocks(S: NDArray[np.float32], merged: Means, n_threads: int) -> Found:
+    """Lloyd's iterations from the means of merged groups; one without objects stays as it is."""
+    V, labels = merged.middles(), np.full(len(S), -1)
     for _ in range(_LLOYD_END):
         before, labels = labels, Means.single(V).labels(S, n_threads)
         if np.array_equal(before, labels):

@@ -6,8 +6,8 @@ from a sample: many small groups (k-means), merged by Ward's method. An object g
 the nearest small one, or, after Lloyd's iterations from the merged means, to that of the nearest
 mean: the former follows clusters of any shape, the latter is smoother; the likelihood of the sample
 chooses. Where there is no mean, the sample's own dissimilarities are clustered and medoids stand
-for the groups. Groups are numbered so that near groups have near numbers. Thousands of clusters are
-found cell by cell (`evdist.evclus.cells`).
+for the groups. What lies apart is left out (`evdist.evclus.outlying`). Groups are numbered so that
+near groups have near numbers. Thousands of clusters are found cell by cell (`evdist.evclus.cells`).
 
 The same for any number of threads: libraries run on one, and blocks of rows have a fixed size.
 
@@ -30,8 +30,14 @@ from scipy.spatial.distance import squareform
 from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource, Source
-from evdist.evclus.cells import Found, groups_by_cells, numbered_by_cells
+from evdist.evclus.cells import (
+    Found,
+    merged_by_cells,
+    numbered_by_cells,
+    smoothed_by_blocks,
+)
 from evdist.evclus.means import CELLS_FROM, LLOYD, LLOYD_END, Means
+from evdist.evclus.outlying import Attempt, group_again
 from evdist.evclus.sampling import run_blocks, sorted_by_label
 from evdist.kernels.distances import METRICS
 
@@ -67,12 +73,14 @@ OWN_PARTNERS = 8
 class Groups:
     """A partition of all objects: labels (n,), and one object of each group near its middle.
 
-    `means`, where there are any, are those that an object is compared with.
+    `means`, where there are any, are those that an object is compared with; `apart` is the share of
+    the sample that was left out when they were found.
     """
 
     labels: NDArray[np.int32]
     middle: NDArray[np.uint32]
     means: Means | None = None
+    apart: float = 0.0
 
     @property
     def count(self) -> int:
@@ -96,7 +104,8 @@ def resolution(source: Source, groups: Groups, seed: int) -> float:
     """d0 from the preliminary partition: where pairs of one group end, twice as far.
 
     Twice the 95 % quantile of the dissimilarities inside groups was within .01 of the best of
-    five factors on Gaussians of 2, 10 and 16 dimensions and on a2, a3, d31, s1, s2.
+    five factors on Gaussians of 2, 10 and 16 dimensions and on a2, a3, d31, s1, s2. Pairs with one
+    that lies apart do not count: they are taken to be the longest.
     """
     rng = np.random.default_rng([seed, 29])
     mine = rng.integers(0, source.n, 4000)
@@ -108,7 +117,8 @@ def resolution(source: Source, groups: Groups, seed: int) -> float:
     others = order[place]
     D = source.distances(mine.astype(np.uint32), others.astype(np.uint32))
     known = D[others != mine[:, None]]
-    reach = float(np.quantile(known, D0_QUANTILE)) if known.size else 0.0
+    within = D0_QUANTILE * (1.0 - groups.apart) ** 2
+    reach = float(np.quantile(known, within)) if known.size else 0.0
     squared = METRICS.get(source.name, ("", "root"))[1] in ("none", "half")
     squared &= METRICS.get(source.name, ("", ""))[0] == "squares"
     return reach * (D0_FACTOR**2 if squared else D0_FACTOR)
@@ -123,16 +133,22 @@ def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Gro
     with warnings.catch_warnings():
         # Fewer different groups than asked for, and sweeps that were not enough: both are fine.
         warnings.simplefilter("ignore")
-        if c >= CELLS_FROM:
-            means = numbered_by_cells(likelier(S, *groups_by_cells(S, c, state, n_threads)))
+        if c < CELLS_FROM:
+            merged, kept = group_again(len(S), c, lambda rows: _merged(S[rows], c, state))
+            means = likelier(S[kept], merged, _smoothed(S[kept], merged[0])).numbered()
         else:
-            means = likelier(S, *_at_once(S, c, state)).numbered()
+            merged, kept = group_again(
+                len(S), c, lambda rows: merged_by_cells(S[rows], c, state, n_threads)
+            )
+            smoothed = smoothed_by_blocks(S[kept], merged[0], n_threads)
+            means = numbered_by_cells(likelier(S[kept], merged, smoothed))
     labels = means.labels(source.table[:, :d], n_threads).astype(np.int32)
-    return Groups(labels, means.middle_objects(some, S, labels[some]), means)
+    apart = 1.0 - len(kept) / len(S)
+    return Groups(labels, means.middle_objects(some, S, labels[some]), means, apart)
 
 
-def _at_once(S: NDArray, c: int, state: int) -> tuple[Found, Found]:
-    """The merged small groups of a sample, and those of Lloyd's iterations from their means."""
+def _merged(S: NDArray, c: int, state: int) -> Attempt[Found]:
+    """Small groups of a sample, merged by Ward's method."""
     from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
 
     q = min(small_groups(c), len(np.unique(S, axis=0)))
@@ -140,9 +156,15 @@ def _at_once(S: NDArray, c: int, state: int) -> tuple[Found, Found]:
     small = KMeans(q, init=seeds, n_init=1, max_iter=LLOYD).fit(S)
     used, theirs, count = np.unique(small.labels_, return_inverse=True, return_counts=True)
     merged = Means.merged(small.cluster_centers_[used], count, c)
+    return Attempt((merged, merged.group[theirs]), count, merged.group, lambda: theirs)
+
+
+def _smoothed(S: NDArray, merged: Means) -> Found:
+    """Lloyd's iterations from the means of merged groups."""
+    from sklearn.cluster import KMeans
+
     found = KMeans(merged.count, init=merged.middles(), n_init=1, max_iter=LLOYD_END).fit(S)
-    single = Means.single(found.cluster_centers_)
-    return (merged, merged.group[theirs]), (single, found.labels_)
+    return Means.single(found.cluster_centers_), found.labels_
 
 
 def likelier(S: NDArray, merged: Found, single: Found) -> Means:
@@ -192,7 +214,17 @@ def _by_medoids(source: Source, c: int, seed: int, n_threads: int) -> Groups:
     D = source.distances(some, np.tile(some, (count, 1))).astype(float)
     D = np.maximum(D, D.T)
     np.fill_diagonal(D, 0.0)
-    group = fcluster(linkage(squareform(D, checks=False), "ward"), c, "maxclust") - 1
+
+    def attempt(rows: NDArray[np.int64]) -> Attempt[NDArray[np.int64]]:
+        tree = linkage(squareform(D[np.ix_(rows, rows)], checks=False), "ward")
+        group = fcluster(tree, c, "maxclust").astype(np.int64) - 1
+        small = fcluster(tree, small_groups(c), "maxclust").astype(np.int64) - 1
+        of_small = np.empty(small.max() + 1, np.int64)
+        of_small[small] = group  # a cut farther down the tree: each lies in one group
+        return Attempt(group, np.bincount(small), of_small, lambda: small)
+
+    group, kept = group_again(count, c, attempt)
+    some, D = some[kept], D[np.ix_(kept, kept)]
     for _ in range(MEDOID_ROUNDS):
         medoids = _medoids(D, group)
         group = D[:, medoids].argmin(axis=1)
@@ -209,7 +241,7 @@ def _by_medoids(source: Source, c: int, seed: int, n_threads: int) -> Groups:
         labels[lo : lo + len(mine)] = to.argmin(axis=1)
 
     run_blocks(fill, range(0, source.n, _BLOCK), n_threads)
-    return Groups(labels, middle)
+    return Groups(labels, middle, apart=1.0 - len(kept) / count)
 
 
 def _medoids(D: NDArray, group: NDArray) -> NDArray[np.int64]:

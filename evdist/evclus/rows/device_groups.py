@@ -1,9 +1,9 @@
 """The preliminary partition of many clusters on a device: `evdist.evclus.groups` in torch.
 
 The same stages on a sample of the same size: seeds by k-means++, a few of Lloyd's iterations,
-Ward's method (on the host), Lloyd's iterations from the merged means, the choice of the likelier
-partition (on the host); then every object goes to the group of the nearest mean. The draws are not
-those of the CPU, so the groups are not either.
+Ward's method (on the host), all this again without what lies apart, Lloyd's iterations from the
+merged means, the choice of the likelier partition (on the host); then every object goes to the
+group of the nearest mean. The draws are not those of the CPU, so the groups are not either.
 
 The same groups every time: sums are made of whole numbers, which have no order of adding, and
 blocks have a fixed size.
@@ -23,6 +23,7 @@ from torch import Tensor
 from evdist.data.sources import AttributeSource
 from evdist.evclus.groups import Groups, likelier, sample_of, small_groups
 from evdist.evclus.means import LLOYD, LLOYD_END, Means
+from evdist.evclus.outlying import Attempt, group_again
 from evdist.evclus.rows.attributes import sent_rows
 
 #: Distances of a block at most.
@@ -37,8 +38,10 @@ def groups_on(device: torch.device, source: AttributeSource, c: int, seed: int) 
     d = len(source.metric.centre)
     sample = np.ascontiguousarray(source.table[some, :d])
     S = torch.as_tensor(sample).to(device)
-    V, count = _lloyd(S, _seeds(S, min(small_groups(c), len(S)), rng), LLOYD)
-    merged = Means.merged(V[count > 0].cpu().numpy(), count[count > 0].cpu().numpy(), c)
+    merged, kept = group_again(len(S), c, lambda rows: _merged(S, rows, c, rng))
+    apart = 1.0 - len(kept) / len(S)
+    if apart:
+        S, some, sample = S[torch.as_tensor(kept).to(device)], some[kept], sample[kept]
     start = torch.as_tensor(merged.middles().astype(np.float32)).to(device)
     V, count = _lloyd(S, start, LLOYD_END)
     single = Means.single(V[count > 0].cpu().numpy())
@@ -50,15 +53,28 @@ def groups_on(device: torch.device, source: AttributeSource, c: int, seed: int) 
     for part, rows in enumerate(sent_rows(source.table, d, device, size)):
         labels[part * size : (part + 1) * size] = group[_nearest(rows, V)]
     found = labels.cpu().numpy()
-    return Groups(found, means.middle_objects(some, sample, found[some]))
+    return Groups(found, means.middle_objects(some, sample, found[some]), apart=apart)
+
+
+def _merged(S: Tensor, rows: np.ndarray, c: int, rng: np.random.Generator) -> Attempt[Means]:
+    """Small groups of some rows of the sample, merged by Ward's method."""
+    if len(rows) < len(S):
+        S = S[torch.as_tensor(rows).to(S.device)]
+    means, rows_of = _lloyd(S, _seeds(S, min(small_groups(c), len(S)), rng), LLOYD)
+    V, count = means[rows_of > 0], rows_of[rows_of > 0].cpu().numpy()
+    merged = Means.merged(V.cpu().numpy(), count, c)
+    return Attempt(merged, count, merged.group, lambda: _next_to(S, V))
 
 
 def _labels(S: Tensor, means: Means) -> np.ndarray:
     """The groups of the rows of S, on the host."""
-    V = torch.as_tensor(means.V).to(S.device)
-    size = _rows_at_once(len(V), S.shape[1])
-    nearest = torch.cat([_nearest(part, V) for part in S.split(size)])
-    return means.group[nearest.cpu().numpy()]
+    return means.group[_next_to(S, torch.as_tensor(means.V).to(S.device))]
+
+
+def _next_to(S: Tensor, V: Tensor) -> np.ndarray:
+    """The mean next to each row of S, on the host."""
+    parts = S.split(_rows_at_once(len(V), S.shape[1]))
+    return torch.cat([_nearest(part, V) for part in parts]).cpu().numpy()
 
 
 def _rows_at_once(q: int, d: int) -> int:
