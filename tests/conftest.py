@@ -98,8 +98,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share out groups. Not by xdist's own marks of groups: pytest 9.2 lets them have no effect."""
     from xdist.scheduler import LoadFileScheduling  # only where pytest-xdist is there
 
-    config.option.loadscopereorder = False  # as sorted below, not by the number of tests
-
     class Groups(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return _group(super()._split_scope(nodeid))

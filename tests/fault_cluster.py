@@ -25,6 +25,7 @@ class FaultCluster:
     def __init__(self, folder: Path, memory_limit: str = "1GiB"):
         self.folder, self._limit = folder, memory_limit
         self.port = free_port()
+        self.dashboard = ""
         self.scheduler: subprocess.Popen | None = None
         self.workers: list[subprocess.Popen] = []
         self._all: list[subprocess.Popen] = []
@@ -47,12 +48,13 @@ class FaultCluster:
 
     def start_scheduler(self) -> None:
         board = free_port()
+        self.dashboard = f"http://127.0.0.1:{board}"
         self.scheduler = self._start(
             "scheduler", "scheduler", "--host", "127.0.0.1", "--port", str(self.port),
             "--dashboard-address", f"127.0.0.1:{board}", "--no-show",
             "--preload", PRELOAD,
         )  # fmt: skip
-        wait_for("the scheduler", lambda: answers(f"http://127.0.0.1:{board}/health"),
+        wait_for("the scheduler", lambda: answers(f"{self.dashboard}/health"),
                  process=self.scheduler)  # fmt: skip
 
     def start_worker(self) -> subprocess.Popen:

@@ -282,12 +282,17 @@ def pair_list(i: NDArray[Any], j: NDArray[Any], d: NDArray[Any], n: int) -> Pair
     return PairList(n, first, cols[by_row].astype(np.uint32), both[by_row])
 
 
+#: Names that scikit-learn has for some of them.
+_OTHER_NAMES = {"manhattan": "cityblock", "l1": "cityblock", "l2": "euclidean"}
+
+
 def known_metric(metric: object) -> str:
     """`metric` if it is one of ours, else an error that lists them."""
     if not isinstance(metric, str) or metric not in METRICS:
+        own = _OTHER_NAMES.get(metric) if isinstance(metric, str) else None
         raise ValueError(
             f"metric must be one of {', '.join(sorted(METRICS))}, precomputed, pairs, or a "
-            f"callable, got {metric!r}."
+            f"callable, got {metric!r}{f', which is {own} here' if own else ''}."
         )
     return metric
 

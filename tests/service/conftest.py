@@ -1,4 +1,4 @@
-"""The whole service, once for the module that asks: S3, Dask, Prefect."""
+"""The whole service, once for all tests that ask: S3, Dask, Prefect."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_cluster import FaultCluster, fault_cluster
 from s3_bucket import s3_bucket
-from service.servers import Dask, Prefect, dask_cluster, prefect_server
+from service.servers import Prefect, prefect_server
 
 from evdist import Client
 
@@ -25,7 +26,7 @@ def bucket() -> Iterator[str]:
 class Service:
     """Servers, and a worker that is started again when a test has killed it."""
 
-    dask: Dask
+    dask: FaultCluster
     prefect: Prefect
     storage: str
     _worker: Any = None
@@ -47,10 +48,10 @@ class Service:
         return Client(self.storage, self.prefect.api_url)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(bucket, tmp_path_factory) -> Iterator[Service]:
     folder: Path = tmp_path_factory.mktemp("service")
-    with dask_cluster(folder) as dask, prefect_server(folder) as prefect:
+    with fault_cluster(folder / "dask") as dask, prefect_server(folder) as prefect:
         found = Service(dask, prefect, bucket)
         try:
             yield found

@@ -5,65 +5,41 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
-from fault_cluster import FaultCluster, fault_cluster
-from service.servers import BIN, Prefect, prefect_server, wait_for
-from service.test_service_prefect import LONG, in_process, objects, sweeping
+from service.servers import BIN, wait_for
+from service.test_service_prefect import LONG, SWEEPS, in_process, objects, sweeping
 
-from evdist import Client
 from evdist.service.client.deployment import Deployment
 from evdist.service.jobs import JobState
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 
-@dataclass
-class Servers:
-    dask: FaultCluster
-    prefect: Prefect
-    storage: str
-
-    def client(self) -> Client:
-        return Client(self.storage, self.prefect.api_url)
-
-
-@pytest.fixture(scope="module")
-def servers(bucket, tmp_path_factory) -> Iterator[Servers]:
-    folder: Path = tmp_path_factory.mktemp("faults")
-    with (
-        fault_cluster(folder / "dask") as dask,
-        prefect_server(folder) as prefect,
-        prefect.worker({"EVDIST_SCHEDULER": dask.address}),
-    ):
-        yield Servers(dask, prefect, bucket)
-
-
 @pytest.mark.parametrize("victim", ["scheduler", "prefect server"])
-def test_kill_9_of_a_server_changes_no_bit(servers, victim):
+def test_kill_9_of_a_server_changes_no_bit(service, victim):
     seed = 50 + len(victim)
     X = objects(seed)
-    given = {**LONG, "max_iter": 150, "random_state": seed}
-    job = servers.client().submit(X, **given)
+    given = {**LONG, "max_iter": SWEEPS, "random_state": seed}
+    service.worker()
+    job = service.client().submit(X, **given)
     sweeping(job)
     if victim == "scheduler":
-        servers.dask.replace_scheduler()
+        service.dask.replace_scheduler()
     else:
-        servers.prefect.restart()
+        service.prefect.restart()
     job.wait(400, bar=False)
     np.testing.assert_array_equal(np.asarray(job.result().mass), in_process(X, **given))
 
 
-def test_a_cancel_is_kept_and_deleted_flow_runs_do_not_block_the_resume(servers):
-    job = servers.client().submit(objects(70), **LONG, max_iter=100_000, random_state=0)
+def test_a_cancel_is_kept_and_deleted_flow_runs_do_not_block_the_resume(service):
+    service.worker()
+    job = service.client().submit(objects(70), **LONG, max_iter=100_000, random_state=0)
     sweeping(job)
     job.cancel()
     wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
-    backend = Deployment(servers.prefect.api_url)
+    backend = Deployment(service.prefect.api_url)
 
     def delete(client) -> None:
         for one in backend._runs(client, job.folder):
@@ -77,14 +53,14 @@ def test_a_cancel_is_kept_and_deleted_flow_runs_do_not_block_the_resume(servers)
     wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
 
 
-def test_a_prefect_worker_in_the_background_of_a_script_ends_with_sigterm(servers, tmp_path):
+def test_a_prefect_worker_in_the_background_of_a_script_ends_with_sigterm(service, tmp_path):
     """As flows/README.md starts it: the shell of a script lets it ignore SIGINT."""
     log = tmp_path / "worker.log"
     with log.open("wb") as out:
         child = subprocess.Popen(
             ["env", "--default-signal=INT", str(BIN / "prefect"), "worker", "start",
              "--pool", "evdist-process", "--type", "process"],
-            stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **servers.prefect.env},
+            stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **service.prefect.env},
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
         )  # fmt: skip
     try:

@@ -23,9 +23,11 @@ from evdist.stores.paths import read_bytes
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
-VICTIMS = ("flow", "prefect worker", "client", "dask worker")  # the last one is not replaced
+VICTIMS = ("flow", "client and prefect worker", "dask worker")
 #: A fit that takes a while: it never meets its stopping rule.
 LONG = {"n_clusters": 3, "n_dissimilarities": 30, "tol": 0.0, "d0": "q0.5"}
+#: Sweeps of a fit in which something is killed: it takes several seconds.
+SWEEPS = 80
 
 
 def objects(seed: int, n: int = 3000) -> np.ndarray:
@@ -199,41 +201,43 @@ def test_cancelling_stops_the_work_on_dask_within_ten_seconds(service):
 def test_kill_9_in_the_middle_of_the_fit_changes_no_bit(service, victim):
     seed = 30 + VICTIMS.index(victim)
     X = objects(seed)
-    given = {**LONG, "max_iter": 150, "random_state": seed}
+    given = {**LONG, "max_iter": SWEEPS, "random_state": seed}
     worker = service.worker()
-    client = service.client()
-    if victim == "client":
-        script = (
-            "import sys, json, numpy as np\n"
-            "from evdist import Client\n"
-            "job = Client(sys.argv[1], sys.argv[2]).submit(np.load(sys.argv[3]), "
-            "**json.loads(sys.argv[4]))\n"
-            "print(job.id, flush=True)\n"
-            "job.wait()\n"
-        )
-        path = service.prefect.folder / "client.npy"
-        np.save(path, X)
-        other = subprocess.Popen(
-            [sys.executable, "-c", script, service.storage, service.prefect.api_url, str(path),
-             json.dumps(given)],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
-        )  # fmt: skip
-        job = client.job(other.stdout.readline().strip())
+    if victim == "client and prefect worker":
+        job, other = submitted_elsewhere(service, X, given)
         sweeping(job)
-        os.kill(other.pid, signal.SIGKILL)
-        other.wait()
+        for process in (other, worker):
+            process.kill()
+            process.wait()
         other.stdout.close()
-    else:
-        job = client.submit(X, **given)
-        news = sweeping(job)
-        pids = {
-            "dask worker": service.dask.workers[0].pid,
-            "flow": news["pid"],
-            "prefect worker": worker.pid,
-        }
-        os.kill(pids[victim], signal.SIGKILL)
-    if victim == "prefect worker":
-        worker.wait()
         service.worker()  # as its supervisor would
+    else:
+        job = service.client().submit(X, **given)
+        news = sweeping(job)
+        pids = {"dask worker": service.dask.workers[0].pid, "flow": news["pid"]}
+        os.kill(pids[victim], signal.SIGKILL)
     job.wait(400, bar=False)
     np.testing.assert_array_equal(np.asarray(job.result().mass), in_process(X, **given))
+    if victim == "dask worker":
+        service.dask.workers.pop(0).wait()
+        service.dask.start_worker()  # for the tests that follow
+
+
+def submitted_elsewhere(service, X: np.ndarray, given: dict):
+    """A job that a client in another process submits and waits for; that process."""
+    script = (
+        "import sys, json, numpy as np\n"
+        "from evdist import Client\n"
+        "job = Client(sys.argv[1], sys.argv[2]).submit(np.load(sys.argv[3]), "
+        "**json.loads(sys.argv[4]))\n"
+        "print(job.id, flush=True)\n"
+        "job.wait()\n"
+    )
+    path = service.prefect.folder / "client.npy"
+    np.save(path, X)
+    other = subprocess.Popen(
+        [sys.executable, "-c", script, service.storage, service.prefect.api_url, str(path),
+         json.dumps(given)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+    )  # fmt: skip
+    return service.client().job(other.stdout.readline().strip()), other
