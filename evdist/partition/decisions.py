@@ -84,11 +84,20 @@ def counts(m: NDArray[Any], focal: FocalSets, levels: tuple[float, ...]) -> NDAr
 
     (2 + len(levels),); counts of blocks are added, so that one pass finds a level and its counts.
     """
-    r = doubt(m, focal)[~views.outliers(m, focal)]
-    second = _second(r)
+    second = second_doubt(m, focal)[~views.outliers(m, focal)]
+    return counted(second, levels, focal.n_clusters)
+
+
+def counted(second: Floats, levels: tuple[float, ...], c: int) -> NDArray[np.int64]:
+    """:func:`counts` from the :func:`second_doubt` of objects that are no outliers."""
     # With one cluster there is nothing to be unsure of, not even at level 1.
-    sure = [np.sum(second < 1.0 - q) if q < 1.0 else len(r) * (r.shape[1] == 1) for q in levels]
-    return np.array([len(r), np.sum(second >= UNDECIDED), *sure], dtype=np.int64)
+    sure = [np.sum(second < 1.0 - q) if q < 1.0 else len(second) * (c == 1) for q in levels]
+    return np.array([len(second), np.sum(second >= UNDECIDED), *sure], dtype=np.int64)
+
+
+def second_doubt(m: NDArray[Any], focal: FocalSets) -> Floats:
+    """The second largest r_k, 0 where there is one cluster: the doubt of the object; (b,)."""
+    return _second(doubt(m, focal))
 
 
 def _second(r: Floats) -> Floats:
