@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.partition import views
+from evdist.partition.open_sets import OpenTable
 
 Floats = NDArray[np.float64]
 
@@ -153,7 +154,9 @@ class Decisions:
         0 sure, 1 between, 2 outlier.
     open : (n, c) bool array
         The clusters that stay open: one for a sure object, two or more for one between, none
-        for an outlier.
+        for an outlier. Of lists of clusters an :class:`~evdist.partition.open_sets.OpenTable`:
+        rows ``open[i]``, columns ``open[:, k]``, ``open.sum(axis=1)`` and ``np.asarray(open)``,
+        which alone makes n times c of them.
     margin : (n,) array
         Plausibility margin, for ranking objects from unsure (0) to sure (1).
     """
@@ -185,7 +188,7 @@ class Decisions:
 
     def open_names(self) -> list[str]:
         """Open clusters as names of sets: "{2}", "{0,2}", "∅" for an outlier."""
-        return named_sets(np.asarray(self.open))
+        return named_sets(self.open)
 
     def __len__(self) -> int:
         return int(self.codes.shape[0])
@@ -198,8 +201,11 @@ class Decisions:
         return f"Decisions(level={self.level:g}: {words})"
 
 
-def named_sets(members: NDArray[np.bool_]) -> list[str]:
+def named_sets(members: Any) -> list[str]:
     """Names of sets of clusters, (n, c) bool, as the focal sets are named but without Omega."""
+    if isinstance(members, OpenTable):
+        return members.names()
+    members = np.asarray(members)
     packed, which = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
     sets = np.unpackbits(packed, axis=1, count=members.shape[1])
     names = ["{" + ",".join(str(k) for k in np.flatnonzero(s)) + "}" for s in sets]

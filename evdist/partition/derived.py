@@ -21,7 +21,7 @@ from evdist.partition.calibrate import Calibration, bets, known_rows, match, pic
 from evdist.partition.explain import Explanation, explain
 from evdist.partition.rows import gather_rows, map_rows, select_rows
 from evdist.partition.sparse import SparseMasses
-from evdist.partition.sparse_views import LIST_VIEWS, has_list_views
+from evdist.partition.sparse_views import LIST_VIEWS, has_list_views, joined
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
 from evdist.partition.validate import check_lists, check_rows
 from evdist.registry import load
@@ -48,6 +48,11 @@ class DerivedViews:
     @property
     def _lazy(self) -> bool:
         return not isinstance(self.mass, np.ndarray)
+
+    @property
+    def _has_lists(self) -> bool:
+        """Whether the masses are lists of clusters that can be looked at as such."""
+        return isinstance(self.mass, SparseMasses) and has_list_views(self.focal_sets)
 
     # ------------------------------------------------------------------ one number per cluster
     @property
@@ -152,6 +157,9 @@ class DerivedViews:
         judge some of them, or new ones, alike, hand on the ``level`` of the answer.
         """
         q = self.level() if level is None else decisions.check_level(level)
+        if self._has_lists:
+            codes, still = joined(self._gather(decisions.decide, level=q), self.n_clusters)
+            return decisions.Decisions(q, codes, still, self.margin())
         both = self._view(decisions.decide, 1 + self.n_clusters, np.uint8, level=q)
         return decisions.Decisions(q, both[:, 0], both[:, 1:].astype(bool), self.margin())
 
@@ -292,7 +300,7 @@ class DerivedViews:
         if not isinstance(self.mass, SparseMasses):
             block = partial(_on_block, view=view, check=self._lazy, **known)
             return self.mass, block, self.mass.shape[1]
-        if view in LIST_VIEWS and has_list_views(self.focal_sets):
+        if view in LIST_VIEWS and self._has_lists:
             block = partial(_on_lists, view=LIST_VIEWS[view], dense=False, **known)
             return self.mass.rows, block, self.mass.rows.shape[1]
         block = partial(_on_lists, view=view, dense=True, **known)

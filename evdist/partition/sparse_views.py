@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.kernels.sparse_rows import SLOTS, cluster_slots, mass_slots
 from evdist.partition import decisions, summary, views
+from evdist.partition.open_sets import OpenTable
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
@@ -115,6 +116,20 @@ def _outliers(lists: _Lists) -> NDArray[np.bool_]:
     return lists.empty >= np.maximum(lists.m.max(axis=0), lists.Om)
 
 
+def label_probability(T: Rows, focal: FocalSets) -> tuple[NDArray[np.int64], Floats]:
+    """The label, and p_k of its cluster over the sum of all, 1 / c where m(empty) = 1; (b,).
+
+    The sum is that of the masses, not of c probabilities as in `views.probability`: the last bits
+    may differ.
+    """
+    lists, c = _read(T), focal.n_clusters
+    label = _label(lists, 1.0)
+    own = np.where((lists.cluster == label) & (lists.m > 0), lists.m, 0.0).sum(axis=0)
+    total = lists.m.sum(axis=0) + lists.Om
+    share = (own + (1.0 / c) * lists.Om) / np.where(total > 0, total, 1.0)
+    return label, np.where(total > 0, share, 1.0 / c)
+
+
 def specificity_loss(T: Rows, focal: FocalSets) -> Floats:
     """`views.specificity_loss`: singletons lose nothing, the empty set and Omega all."""
     return T[:, 0].astype(np.float64) + T[:, 1].astype(np.float64)
@@ -174,7 +189,7 @@ class OpenSets(NamedTuple):
 
 
 def open_sets(T: Rows, focal: FocalSets, level: float) -> OpenSets:
-    """`decisions.decide`."""
+    """`decisions.decide`, but for the shape of the answer."""
     lists, c = _read(T), focal.n_clusters
     doubt, out = _doubt(lists, c), _outliers(lists)
     least = 1.0 - level if level < 1.0 else np.minimum(doubt.second, decisions.NAMED)
@@ -185,6 +200,14 @@ def open_sets(T: Rows, focal: FocalSets, level: float) -> OpenSets:
     codes = np.where(out, 2, many > 1).astype(np.uint8)
     cluster = lists.cluster.T[listed.T].astype(np.uint16)
     return OpenSets(codes, rest & ~out, listed.sum(axis=0), cluster)
+
+
+def joined(blocks: list[OpenSets], c: int) -> tuple[NDArray[np.uint8], OpenTable]:
+    """The codes of all objects, and the table of their open clusters."""
+    none = np.zeros(0, np.uint8)
+    empty = OpenSets(none, none.astype(bool), none.astype(np.int64), none.astype(np.uint16))
+    codes, rest, count, cluster = (np.concatenate(p) for p in zip(empty, *blocks, strict=True))
+    return codes, OpenTable(rest, count, cluster, c)
 
 
 # ---------------------------------------------------------------------- the tally of a summary
@@ -235,6 +258,7 @@ LIST_VIEWS: dict[Callable[..., Any], Callable[..., Any]] = {
     views.outliers: outliers,
     views.specificity_loss: specificity_loss,
     decisions.margin: margin,
+    decisions.decide: open_sets,
     decisions.second_doubt: second_doubt,
     decisions.counts: counts,
     summary.tally: tally,

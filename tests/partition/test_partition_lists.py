@@ -3,15 +3,19 @@ dense for it."""
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
 
-from evdist import CredalPartition, FocalSets
+from evdist import CredalPartition, FocalSets, plot
 from evdist.kernels.sparse_rows import SLOTS, WORDS, cluster_slots, encode, ids_of, labelled
 from evdist.partition import decisions, sparse_views, views
 from evdist.partition import rows as blocks
+from evdist.partition.open_sets import OpenTable
 from evdist.partition.sparse import SparseMasses
 from evdist.partition.summary import tally
 
@@ -94,6 +98,54 @@ def test_tallies_and_counts_have_the_bits_of_dense_ones(c, n, seed, rule):
         same(getattr(one, name), getattr(two, name))
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    c=st.integers(20, 70),
+    n=st.integers(0, 60),
+    seed=st.integers(0, 10**6),
+    level=st.sampled_from([None, 0.5, 0.7, 0.95, 1.0]),
+)
+def test_decisions_of_lists_are_those_of_dense_rows(c, n, seed, level):
+    lists, dense = both(c, n, seed)
+    one, two = lists.decide(level), dense.decide(level)
+    assert one.level == two.level
+    same(one.codes, two.codes)
+    same(one.margin, two.margin)
+    assert one.open_names() == two.open_names()
+    still, known = one.open, two.open
+    assert isinstance(still, OpenTable)
+    assert (still.shape, still.dtype, still.ndim, len(still)) == (known.shape, bool, 2, n)
+    same(still, known)
+    same(still.sum(axis=1), known.sum(axis=1))
+    same(still.sum(axis=0), known.sum(axis=0))
+    assert still.sum() == known.sum()
+    same(still.any(axis=1), known.any(axis=1))
+    for k in (0, c // 2, -1):
+        same(still[:, k], known[:, k])
+    some = np.random.default_rng(seed).integers(n, size=9) if n else np.zeros(0, int)
+    for rows in (slice(3, 20, 2), slice(None, None, -1), some, np.arange(n) % 3 == 1):
+        same(still[rows], known[rows])
+        same(still[rows, 2:5], known[rows, 2:5])
+        same(still[rows].sum(axis=1), known[rows].sum(axis=1))
+        same(still[rows, 1], known[rows, 1])
+    for row in some[:3].tolist():
+        same(still[row], known[row])
+        same(still[row, 4], known[row, 4])
+    same(still & known, known)
+    same(~still, ~known)
+
+
+def test_open_clusters_are_few_bytes():
+    lists, _ = both(60, 400, 1)
+    still = lists.decide(0.9).open
+    assert still.nbytes < 400 * 60
+    assert "np.asarray" in repr(still)
+    with pytest.raises(IndexError):
+        still[400]
+    with pytest.raises(IndexError):
+        still[:, 60]
+
+
 def test_all_blocks_of_a_summary_have_the_bits_of_dense_ones(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 16)
     monkeypatch.setattr(blocks, "MIN_ROWS", 16)
@@ -151,7 +203,48 @@ def test_no_look_makes_lists_dense(monkeypatch, tmp_path):
     lists.object_nonspecificity()
     lists.calibrate(np.arange(200) % 3)
     lists.validate()
+    decided = lists.decide()
+    decided.open_names()
+    decided.open[:, 7].sum()
+    lists.to_frame()
+    lists.save(tmp_path / "p.csv")
     assert lists[5:9] == lists[[5, 6, 7, 8]]
+
+
+@pytest.mark.parametrize("n", [0, 1, 300])
+@pytest.mark.parametrize("c", [30, 300])
+def test_tables_of_lists_are_those_of_dense_rows(c, n, tmp_path):
+    lists, dense = (p.with_ids([f"o{i}" for i in range(n)]) for p in both(c, n, 4))
+    one, two = lists.to_frame(level=0.8), dense.to_frame(level=0.8)
+    assert_frame_equal(one, two, rtol=2e-7)  # probability: the sum over clusters is added otherwise
+    assert_frame_equal(one.drop(columns="probability"), two.drop(columns="probability"), rtol=0)
+    assert_frame_equal(
+        lists.to_frame(masses=True, level=0.8), dense.to_frame(masses=True, level=0.8)
+    )
+    lists.save(tmp_path / "p.parquet")
+    lists.save(tmp_path / "p.csv")
+    stored = pd.read_parquet(tmp_path / "p.parquet")
+    assert stored["open"].tolist() == lists.decide().open_names()
+    assert len(pd.read_csv(tmp_path / "p.csv")) == n
+
+
+def test_an_object_of_lists_is_explained():
+    lists, dense = both(30, 200, 8)
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    for row in (0, 17, 150):
+        assert str(lists.explain(row, X)) == str(dense.explain(row, X))
+        assert str(lists.explain(row, X, level=0.7)) == str(dense.explain(row, X, level=0.7))
+
+
+def test_hulls_of_decisions_are_those_of_dense_rows():
+    lists, dense = both(24, 300, 9)
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    drawn = []
+    for p in (lists, dense):
+        ax = plot.approximations(p, X, rule="decision", level=0.8)
+        drawn.append({line.get_gid(): line.get_xydata().tolist() for line in ax.get_lines()})
+        plt.close(ax.figure)
+    assert drawn[0] == drawn[1]
 
 
 # ---------------------------------------------------------------------- what is refused
