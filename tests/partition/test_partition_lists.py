@@ -18,6 +18,7 @@ from evdist.partition import rows as blocks
 from evdist.partition.open_sets import OpenTable
 from evdist.partition.sparse import SparseMasses
 from evdist.partition.summary import tally
+from evdist.report.facts import collect
 
 LEVELS = (*decisions.LEVELS, 0.5, 0.95)
 
@@ -297,3 +298,9 @@ def test_masses_become_lists():
     assert SparseMasses.of(lists) is lists
     assert SparseMasses.of(m[:0]).shape == (0, 27)
     assert np.array_equal(cluster_slots(encode(m)), cluster_slots(lists.rows))
+
+
+def test_a_report_says_the_same_of_lists():
+    lists, dense = both(40, 300, 6)
+    one, two = collect(lists), collect(dense)
+    assert (one.clusters, one.focal, one.uncertain) == (two.clusters, two.focal, two.uncertain)
