@@ -97,10 +97,10 @@ def _block(
 
 
 def _list_block(
-    T: NDArray[np.float32], first: int, focal: FocalSets, level: float
+    T: NDArray[np.float32], first: int, offset: int, focal: FocalSets, level: float
 ) -> list[NDArray[Any]]:
     """As :func:`_block`, of lists of clusters, without columns of single clusters."""
-    check_lists(T, first, focal.names)
+    check_lists(T, offset + first, focal.names)
     codes, still = sparse_views.joined([sparse_views.open_sets(T, focal, level)], focal.n_clusters)
     label, chance = sparse_views.label_probability(T, focal)
     return [
@@ -121,7 +121,8 @@ def _columns(answer: Answer, rows: slice, masses: bool) -> dict[str, NDArray[Any
     part = answer.mass[rows]
     lists = isinstance(part, SparseMasses) and sparse_views.has_list_views(focal)
     if lists and not masses and focal.n_clusters > MOST_CLUSTERS:
-        blocks = gather_rows(partial(_list_block, focal=focal, level=answer.level), part.rows)
+        look = partial(_list_block, offset=rows.start or 0, focal=focal, level=answer.level)
+        blocks = gather_rows(look, part.rows)
     else:
         look = partial(_block, focal=focal, level=answer.level, masses=masses)
         blocks = gather_rows(look, part)

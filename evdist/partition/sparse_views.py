@@ -79,9 +79,7 @@ def _at(table: NDArray[Any], slot: NDArray[np.int64]) -> NDArray[Any]:
 
 
 # ---------------------------------------------------------------------- one decision per object
-def labels(
-    T: Rows, focal: FocalSets, rule: str, outlier: int | None = None
-) -> NDArray[np.int64]:
+def labels(T: Rows, focal: FocalSets, rule: str, outlier: int | None = None) -> NDArray[np.int64]:
     """`views.labels`."""
     lists = _read(T)
     weight = {"plausibility": 1.0, "belief": 0.0, "pignistic": 1.0 / focal.n_clusters}[rule]
@@ -184,7 +182,7 @@ class OpenSets(NamedTuple):
 
     codes: NDArray[np.uint8]  # (b,)
     rest: NDArray[np.bool_]  # (b,)
-    count: NDArray[np.int64]  # (b,) clusters listed of each row
+    many: NDArray[np.int64]  # (b,) clusters listed of each row
     cluster: NDArray[np.uint16]  # row after row, ascending
 
 
@@ -206,8 +204,8 @@ def joined(blocks: list[OpenSets], c: int) -> tuple[NDArray[np.uint8], OpenTable
     """The codes of all objects, and the table of their open clusters."""
     none = np.zeros(0, np.uint8)
     empty = OpenSets(none, none.astype(bool), none.astype(np.int64), none.astype(np.uint16))
-    codes, rest, count, cluster = (np.concatenate(p) for p in zip(empty, *blocks, strict=True))
-    return codes, OpenTable(rest, count, cluster, c)
+    codes, rest, many, cluster = (np.concatenate(p) for p in zip(empty, *blocks, strict=True))
+    return codes, OpenTable(rest, many, cluster, c)
 
 
 # ---------------------------------------------------------------------- the tally of a summary
@@ -236,9 +234,7 @@ def _total(lists: _Lists, c: int) -> Floats:
     return total.astype(np.float64)  # of no rows, too
 
 
-def _members(
-    lists: _Lists, c: int, rule: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _members(lists: _Lists, c: int, rule: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Objects of the lower and of the upper approximation of each cluster; (c,)."""
     if rule == "mass":
         many = np.bincount(_assigned(lists, c), minlength=c + 2)

@@ -130,6 +130,7 @@ def _members(
 
     ``best`` are the focal sets of largest mass.
     """
+    sets: Any
     if rule == "mass":  # A_i is a focal set: there are few
         sets, rows = partition.focal_sets.matrix, best
     elif rule == "decision":

@@ -141,9 +141,9 @@ def test_open_clusters_are_few_bytes():
     still = lists.decide(0.9).open
     assert still.nbytes < 400 * 60
     assert "np.asarray" in repr(still)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="out of range"):
         still[400]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="out of range"):
         still[:, 60]
 
 
