@@ -21,7 +21,7 @@ from evdist.partition.calibrate import Calibration, bets, known_rows, match, pic
 from evdist.partition.explain import Explanation, explain
 from evdist.partition.rows import gather_rows, map_rows, select_rows
 from evdist.partition.sparse import SparseMasses
-from evdist.partition.sparse_views import LIST_VIEWS, has_list_views, joined
+from evdist.partition.sparse_views import BLOCK_WIDTH, LIST_VIEWS, has_list_views, joined
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
 from evdist.partition.validate import check_lists, check_rows
 from evdist.registry import load
@@ -302,7 +302,7 @@ class DerivedViews:
             return self.mass, block, self.mass.shape[1]
         if view in LIST_VIEWS and self._has_lists:
             block = partial(_on_lists, view=LIST_VIEWS[view], dense=False, **known)
-            return self.mass.rows, block, self.mass.rows.shape[1]
+            return self.mass.rows, block, BLOCK_WIDTH
         block = partial(_on_lists, view=view, dense=True, **known)
         return self.mass.rows, block, self.mass.shape[1]
 

@@ -27,7 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.kernels.sparse_rows import SLOTS, cluster_slots, mass_slots
+from evdist.kernels.sparse_rows import (
+    SLOTS,
+    WORDS,
+    cluster_slots,
+    clusters_at,
+    mass_slots,
+    most_mass,
+)
 from evdist.partition import decisions, summary, views
 from evdist.partition.open_sets import OpenTable
 
@@ -44,16 +51,20 @@ def has_list_views(focal: FocalSets) -> bool:
 
 
 class _Lists(NamedTuple):
+    T: Rows
     empty: Floats
     Om: Floats
     m: Floats
-    cluster: NDArray[np.int64]  # (SLOTS, b), anything in free slots
+
+    @property
+    def cluster(self) -> NDArray[np.uint16]:
+        """(SLOTS, b), anything in free slots."""
+        return np.ascontiguousarray(cluster_slots(self.T).T)
 
 
 def _read(T: Rows) -> _Lists:
     empty, Om = T[:, 0].astype(np.float64), T[:, 1].astype(np.float64)
-    m = np.ascontiguousarray(mass_slots(T).T, dtype=np.float64)
-    return _Lists(empty, Om, m, np.ascontiguousarray(cluster_slots(T).T, dtype=np.int64))
+    return _Lists(T, empty, Om, np.ascontiguousarray(mass_slots(T).T, dtype=np.float64))
 
 
 class _Top(NamedTuple):
@@ -74,24 +85,26 @@ def _top(values: Iterable[Floats]) -> _Top:
     return _Top(slot, largest, second)
 
 
-def _at(table: NDArray[Any], slot: NDArray[np.int64]) -> NDArray[Any]:
-    return table[slot, np.arange(len(slot))]
-
-
 # ---------------------------------------------------------------------- one decision per object
 def labels(T: Rows, focal: FocalSets, rule: str, outlier: int | None = None) -> NDArray[np.int64]:
     """`views.labels`."""
-    lists = _read(T)
     weight = {"plausibility": 1.0, "belief": 0.0, "pignistic": 1.0 / focal.n_clusters}[rule]
-    found = _label(lists, weight)
-    return found if outlier is None else np.where(_outliers(lists), outlier, found)
+    found = _label(T, weight)
+    return found if outlier is None else np.where(outliers(T, focal), outlier, found)
 
 
-def _label(lists: _Lists, weight: float) -> NDArray[np.int64]:
+def _label(T: Rows, weight: float) -> NDArray[np.int64]:
     """The cluster of the largest m_k + weight Om, ties to the first."""
-    other = weight * lists.Om
-    best = _top(lists.m + other)
-    return np.where(best.largest > other, _at(lists.cluster, best.slot), 0)
+    found, largest = most_mass(T)
+    # Two masses differ by 2^-24 of the larger at least. Only beside a far larger Omega their sums,
+    # with 53 bits, may be alike.
+    close = np.flatnonzero((largest > 0) & (largest <= 2.0**-26 * weight * T[:, 1]))
+    if len(close):
+        some = _read(T[close])
+        other = weight * some.Om
+        best = _top(some.m + other)
+        found[close] = np.where(best.largest > other, clusters_at(some.T, best.slot), 0)
+    return found
 
 
 def assigned_set(T: Rows, focal: FocalSets) -> NDArray[np.int64]:
@@ -101,7 +114,7 @@ def assigned_set(T: Rows, focal: FocalSets) -> NDArray[np.int64]:
 
 def _assigned(lists: _Lists, c: int) -> NDArray[np.int64]:
     best = _top(lists.m)
-    found = np.where(best.largest >= lists.Om, 1 + _at(lists.cluster, best.slot), c + 1)
+    found = np.where(best.largest >= lists.Om, 1 + clusters_at(lists.T, best.slot), c + 1)
     return np.where(lists.empty >= np.maximum(best.largest, lists.Om), 0, found)
 
 
@@ -121,7 +134,7 @@ def label_probability(T: Rows, focal: FocalSets) -> tuple[NDArray[np.int64], Flo
     may differ.
     """
     lists, c = _read(T), focal.n_clusters
-    label = _label(lists, 1.0)
+    label = _label(T, 1.0)
     own = np.where((lists.cluster == label) & (lists.m > 0), lists.m, 0.0).sum(axis=0)
     total = lists.m.sum(axis=0) + lists.Om
     share = (own + (1.0 / c) * lists.Om) / np.where(total > 0, total, 1.0)
@@ -196,7 +209,7 @@ def open_sets(T: Rows, focal: FocalSets, level: float) -> OpenSets:
     many = stay.sum(axis=0) + rest * (c - named.sum(axis=0))
     listed = (stay != rest) & named & ~out
     codes = np.where(out, 2, many > 1).astype(np.uint8)
-    cluster = lists.cluster.T[listed.T].astype(np.uint16)
+    cluster = lists.cluster.T[listed.T]
     return OpenSets(codes, rest & ~out, listed.sum(axis=0), cluster)
 
 
@@ -217,7 +230,7 @@ def tally(T: Rows, focal: FocalSets, rule: str, levels: tuple[float, ...]) -> su
     return summary.Tally(
         objects=len(T),
         mass=_total(lists, c),
-        labels=np.bincount(_label(lists, 1.0), minlength=c),
+        labels=np.bincount(_label(T, 1.0), minlength=c),
         lower=lower,
         upper=upper,
         decided=decisions.counted(second, levels, c),
@@ -226,12 +239,14 @@ def tally(T: Rows, focal: FocalSets, rule: str, levels: tuple[float, ...]) -> su
 
 def _total(lists: _Lists, c: int) -> Floats:
     """Sum of each focal set's masses, added row after row as a sum over a dense block is."""
-    named = lists.m > 0
-    column = np.zeros((2 + SLOTS, len(lists.Om)), np.int64)
-    column[1:-1], column[-1] = np.where(named, 1 + lists.cluster, 0), c + 1
-    mass = np.vstack([lists.empty, lists.m, lists.Om])  # free slots add 0 to the empty set
-    total = np.bincount(column.T.ravel(), weights=mass.T.ravel(), minlength=c + 2)
-    return total.astype(np.float64)  # of no rows, too
+    total = np.zeros(c + 2)
+    if len(lists.T):
+        total[0], total[-1] = (np.cumsum(m)[-1] for m in (lists.empty, lists.Om))
+        mass = mass_slots(lists.T)
+        named = mass > 0
+        cluster = cluster_slots(lists.T)[named]
+        total[1:-1] = np.bincount(cluster, weights=mass[named], minlength=c)
+    return total
 
 
 def _members(lists: _Lists, c: int, rule: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -243,10 +258,13 @@ def _members(lists: _Lists, c: int, rule: str) -> tuple[NDArray[np.int64], NDArr
     every = lists.Om >= largest  # then no cluster is dominated, named or not
     possible = (lists.m > 0) & (lists.m + lists.Om >= largest) & ~every
     single = possible & (possible.sum(axis=0) == 1)
-    lower = np.bincount(lists.cluster[single], minlength=c)
-    return lower, np.bincount(lists.cluster[possible], minlength=c) + every.sum()
+    cluster = lists.cluster
+    lower = np.bincount(cluster[single], minlength=c)
+    return lower, np.bincount(cluster[possible], minlength=c) + every.sum()
 
 
+#: Columns that a block of lists counts as; with smaller ones threads wait for each other.
+BLOCK_WIDTH = WORDS
 #: The list version of a view, where there is one.
 LIST_VIEWS: dict[Callable[..., Any], Callable[..., Any]] = {
     views.labels: labels,

@@ -29,13 +29,18 @@ def random_masses(c: int, n: int, seed: int) -> np.ndarray:
     m = np.zeros((n, c + 2))
     for row in m:
         named = 1 + rng.choice(c, rng.integers(min(SLOTS, c) + 1), replace=False)
-        kind = rng.integers(8)
+        kind = rng.integers(9)
         if kind == 0:
             row[rng.choice([0, c + 1])] = 1.0
         elif kind == 1:  # ties
             row[[0, c + 1, *named]] = rng.choice([0.0, 1.0, 2.0], 2 + len(named))
         elif kind == 2:  # what is lost when Omega is added
             row[named], row[c + 1] = 1e-30 * rng.random(len(named)), rng.choice([0.0, 1.0])
+        elif kind == 8:  # neighbours on the grid of float32, at the edge of what Omega leaves
+            row[named] = 2.0 ** -rng.integers(22, 32) * (
+                1 + rng.integers(3, size=len(named)) / 2**23
+            )
+            row[c + 1] = 1.0
         elif kind == 3:  # odds at a level
             row[named[:2]] = rng.choice([0.3, 0.7, 0.05, 0.95], len(named[:2]))
         else:
