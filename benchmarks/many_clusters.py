@@ -3,19 +3,25 @@
     python benchmarks/many_clusters.py accuracy [--seeds 5] [--large] [--device cuda]
     python benchmarks/many_clusters.py cost [-n 200000]
     python benchmarks/many_clusters.py whole
+    python benchmarks/many_clusters.py views [-n 60000]
 
 `accuracy`: Gaussians with centres 3 N(0, 1) and unit noise in ten dimensions, and thirty clusters
 of unequal size and shape, each beside scikit-learn in the same run; --large takes c = 50 with 10^5
 objects and c = 1,000 with 10^6 instead. `cost`: CPU seconds by object and sweep, and of whole
-fits, as ratios to c = 10. `whole`: a million objects on all cores, seconds and memory. The exit
-code tells whether all bounds were kept.
+fits, as ratios to c = 10. `whole`: a million objects on all cores, seconds and memory. `views`: n
+lists over 1,000 clusters are looked at, decided and stored, each in a process of its own: seconds
+(the better of two) and what it held at most. The exit code tells whether all bounds were kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import resource
+import shutil
+import tempfile
 import time
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -26,7 +32,9 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from evdist import EVCLUS
+from evdist import EVCLUS, CredalPartition, FocalSets
+from evdist.kernels.sparse_rows import FIRST_ID, FREE, encode, ids_of
+from evdist.partition.sparse import SparseMasses
 
 SUITE = Path(__file__).resolve().parents[2] / "shared" / "data" / "suite" / "sipu"
 Data = tuple[np.ndarray, np.ndarray]
@@ -148,9 +156,85 @@ def whole(bounds: Bounds) -> None:
     bounds.at_most("peak memory of all, data included, GB", peak, 4.0)
 
 
+CLUSTERS = 1000
+#: Steps that `views` takes of a partition in memory, and of one that is stored.
+HELD = {
+    "labels": lambda p: p.labels(),
+    "margin": lambda p: p.margin(),
+    "nonspecificity": lambda p: p.nonspecificity(),
+    "summary": lambda p: p.summary(),
+    "decide": lambda p: p.decide(),
+    "open names": lambda p: p.decide().open_names(),
+    "to_frame": lambda p: p.to_frame(),
+    "equal": lambda p: p == p[:],
+}
+STORED = {
+    "load and labels": lambda p: p.labels(),
+    "load and summary": lambda p: p.summary(),
+    "load into memory": lambda p: p.in_memory(1 << 40),
+}
+
+
+def lists(n: int, c: int = CLUSTERS) -> CredalPartition:
+    """Objects with mass on one to eight neighbouring clusters; a few outliers and vague ones."""
+    rng = np.random.default_rng(0)
+    mass = rng.dirichlet(np.full(10, 0.15), n)
+    mass[:, 1] += 2.0 * (rng.random(n) < 0.95)
+    rows = encode((mass / mass.sum(axis=1, keepdims=True)).astype(np.float32))
+    slots = ids_of(rows)[:, FIRST_ID : FIRST_ID + 8]
+    slots += np.where(slots < FREE, rng.integers(c - 8, size=(n, 1)), 0).astype(np.uint16)
+    return CredalPartition(SparseMasses(rows, c), FocalSets.simple(c))
+
+
+def step(name: str, folder: str) -> tuple[float, float, float]:
+    """Seconds of a step, the better of two; megabytes that it held at most, and this process."""
+    focal = lists(8).focal_sets
+    HELD.get(name, HELD["labels"])(lists(2000))  # what is imported on first use
+
+    def once() -> float:
+        partition: Any = None
+        if name not in STORED:
+            partition = CredalPartition(
+                SparseMasses(np.load(f"{folder}/rows.npy"), CLUSTERS), focal
+            )
+        path = Path(folder) / ("p.npz" if "npz" in name else "p.zarr")
+        began = time.perf_counter()
+        if name in STORED:
+            STORED[name](CredalPartition.load(f"{folder}/kept.zarr"))
+        elif name in HELD:
+            HELD[name](partition)
+        else:
+            partition.save(path)
+        took = time.perf_counter() - began
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+        return took
+
+    took = min(once(), once())
+    whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    tracemalloc.start()
+    once()
+    return took, tracemalloc.get_traced_memory()[1] / 1e6, whole
+
+
+def look(bounds: Bounds, n: int) -> None:
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        made = lists(n)
+        made.save(f"{folder}/kept.zarr")
+        np.save(f"{folder}/rows.npy", made.mass.rows)
+        size = sum(f.stat().st_size for f in Path(f"{folder}/kept.zarr").rglob("*") if f.is_file())
+        print(f"n {n:,}, c {CLUSTERS:,}: {size / 1e6:.1f} MB as a zarr store", flush=True)
+        for name in (*HELD, "save zarr", "save npz", *STORED):
+            with context.Pool(1) as pool:
+                seconds, held, whole = pool.apply(step, (name, folder))
+            print(f"{name:<17} {seconds:8.3f} s {held:6.0f} MB, {whole:6.0f} MB in all", flush=True)
+            bounds.at_most(f"{name}, us by object", seconds / n * 1e6, 20.0)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["accuracy", "cost", "whole"])
+    parser.add_argument("what", choices=["accuracy", "cost", "whole", "views"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--device", default="cpu", help="of the fits whose accuracy is measured")
@@ -162,6 +246,8 @@ def main() -> int:
         accuracy(bounds, given.seeds, given.large, given.device)
     elif given.what == "whole":
         whole(bounds)
+    elif given.what == "views":
+        look(bounds, given.n)
     else:
         cost(bounds, given.n)
     return bounds.finish()

@@ -29,6 +29,8 @@ from evdist.data.inputs import row_blocks
 from evdist.data.scale import Scale
 from evdist.partition import CredalPartition, io
 from evdist.partition.ids import ids_of, joined_ids
+from evdist.partition.rows import is_dask
+from evdist.partition.sparse import SparseMasses
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import (
     StoreError,
@@ -70,6 +72,9 @@ class SavedModel:
     get_params: Callable[..., dict[str, Any]]
     #: Where the partition lies; None when it is in memory.
     _folder: str | None
+    #: The partition as lists of clusters, where a fit in partitions gives it as a Dask array of all
+    #: masses, made from these lists.
+    _lists: CredalPartition | None = None
 
     def _keep_partition(self, partition: CredalPartition) -> None:
         self.credal_partition_ = partition
@@ -114,7 +119,10 @@ class SavedModel:
     def save_in(self, url: str) -> None:
         """As :meth:`save`, into a folder that holds other things: none of the model's names."""
         values, parts = self._save_parts(url)
-        self.credal_partition_.save(join(url, "masses.zarr"))
+        partition = self.credal_partition_
+        if self._lists is not None and is_dask(partition.mass):
+            partition = self._lists.with_ids(partition.ids)
+        partition.save(join(url, "masses.zarr"))
         sync(url)
         model = {
             "evdist": KIND,
@@ -174,7 +182,13 @@ class SavedModel:
         if partition.ids is not None:  # refused before anything is computed
             both = joined_ids(partition.ids, ids, 0 if ids is None else len(ids))
         if self._folder is None:
-            mass = np.concatenate([np.asarray(partition.mass), *blocks])
+            mass: Any
+            if isinstance(partition.mass, SparseMasses):
+                parts = [partition.mass, *(SparseMasses.of(block) for block in blocks)]
+                rows = np.concatenate([part.in_memory().rows for part in parts])
+                mass = SparseMasses(rows, partition.n_clusters)
+            else:
+                mass = np.concatenate([np.asarray(partition.mass), *blocks])
             self.credal_partition_ = CredalPartition(mass, partition.focal_sets, both)
         else:
             masses = join(self._folder, "masses.zarr")

@@ -72,12 +72,17 @@ def from_first_layout(T: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def cluster_slots(T: NDArray[np.float32]) -> NDArray[np.uint16]:
     """Cluster numbers (n, SLOTS)."""
-    return ids_of(T)[:, _ID_PLACES]
+    return np.take(ids_of(T), _ID_PLACES, axis=1)
+
+
+def clusters_at(T: NDArray[np.float32], slot: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The cluster number of one slot of each row; (n,)."""
+    return ids_of(T)[np.arange(len(T)), _ID_PLACES[slot]].astype(np.int64)
 
 
 def mass_slots(T: NDArray[np.float32]) -> NDArray[np.float32]:
     """Masses (n, SLOTS) of the named clusters."""
-    return T[:, _MASS_PLACES]
+    return np.take(T, _MASS_PLACES, axis=1)
 
 
 def labelled(labels: NDArray, own: float) -> NDArray[np.float32]:

@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evdist.belief import FocalSets
+from evdist.partition import views
+
 Floats = NDArray[np.float64]
 
 
@@ -88,6 +91,18 @@ def wrong(cluster: ArrayLike, y: ArrayLike, n_clusters: int) -> NDArray[np.bool_
     """Objects whose cluster is not matched to their class, see :func:`match`; (n,)."""
     cluster, y = np.asarray(cluster), np.unique(np.asarray(y), return_inverse=True)[1]
     return match(cluster, y, n_clusters)[cluster] != y
+
+
+def bets(
+    m: NDArray[Any], first: int, focal: FocalSets, cluster: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Pignistic probability of one cluster of each object, and the sum of all; (b, 2).
+
+    `cluster` is that of every object of the table, `first` the first one of the block.
+    """
+    p = np.ascontiguousarray(views.pignistic(m, focal))
+    rows = np.arange(len(m))
+    return np.column_stack([p[rows, cluster[first + rows]], p.sum(axis=1)])
 
 
 def pick_level(r: Floats, e: Floats, risk: float) -> Calibration:

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
+from evdist.kernels.sparse_rows import cluster_slots, mass_slots
 from evdist.partition import convert, io
 from evdist.partition.derived import DerivedViews
 from evdist.partition.ids import checked_ids, row_of
 from evdist.partition.rows import as_table, gather_rows, is_dask, select_rows
 from evdist.partition.sparse import SparseMasses
-from evdist.partition.validate import check_rows, check_shape
+from evdist.partition.validate import check_lists, check_rows, check_shape
 from evdist.registry import load
 
 
@@ -153,6 +154,9 @@ class CredalPartition(DerivedViews):
         if self.focal_sets != other.focal_sets or self.mass.shape != other.mass.shape:
             return False
         # Digests of blocks, so that two tables larger than the memory can be compared.
+        if isinstance(self.mass, SparseMasses) and isinstance(other.mass, SparseMasses):
+            one, two = (gather_rows(_digest_lists, p.mass.rows) for p in (self, other))
+            return one == two
         return gather_rows(_digest, self.mass) == gather_rows(_digest, other.mass)
 
     def __repr__(self) -> str:
@@ -171,7 +175,9 @@ class CredalPartition(DerivedViews):
 
     def validate(self) -> CredalPartition:
         """Check all masses as the constructor does, and return the partition."""
-        gather_rows(partial(check_rows, names=self.focal_sets.names), self.mass)
+        lists = isinstance(self.mass, SparseMasses)
+        check = partial(check_lists if lists else check_rows, names=self.focal_sets.names)
+        gather_rows(check, self.mass.rows if lists else self.mass)
         return self
 
     # ------------------------------------------------------------------ other partitions
@@ -182,7 +188,8 @@ class CredalPartition(DerivedViews):
         """
         if isinstance(self.mass, np.ndarray) or is_dask(self.mass) or self.mass.nbytes > at_most:
             return self
-        return replace(self, mass=np.asarray(self.mass))
+        lists = isinstance(self.mass, SparseMasses)
+        return replace(self, mass=self.mass.in_memory() if lists else np.asarray(self.mass))
 
     def relabel(self, order: Sequence[int]) -> CredalPartition:
         """Rename the clusters: the new cluster j is the old cluster ``order[j]``.
@@ -212,3 +219,13 @@ class CredalPartition(DerivedViews):
 def _digest(block: NDArray[Any], first: int) -> bytes:
     # Adding 0 makes one of 0.0 and -0.0.
     return hashlib.blake2b((block.astype(np.float64) + 0.0).tobytes()).digest()
+
+
+def _digest_lists(T: NDArray[np.float32], first: int) -> bytes:
+    # What free slots hold, and where they are, does not matter.
+    mass = mass_slots(T)
+    free = np.argsort(mass == 0, axis=1, kind="stable")
+    mass = np.take_along_axis(mass, free, axis=1)
+    cluster = np.where(mass != 0, np.take_along_axis(cluster_slots(T), free, axis=1), 0)
+    parts = (T[:, :2] + 0.0, mass + 0.0, cluster)
+    return hashlib.blake2b(b"".join(part.tobytes() for part in parts)).digest()

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.partition import views
+from evdist.partition.open_sets import OpenTable
 
 Floats = NDArray[np.float64]
 
@@ -84,11 +85,20 @@ def counts(m: NDArray[Any], focal: FocalSets, levels: tuple[float, ...]) -> NDAr
 
     (2 + len(levels),); counts of blocks are added, so that one pass finds a level and its counts.
     """
-    r = doubt(m, focal)[~views.outliers(m, focal)]
-    second = _second(r)
+    second = second_doubt(m, focal)[~views.outliers(m, focal)]
+    return counted(second, levels, focal.n_clusters)
+
+
+def counted(second: Floats, levels: tuple[float, ...], c: int) -> NDArray[np.int64]:
+    """:func:`counts` from the :func:`second_doubt` of objects that are no outliers."""
     # With one cluster there is nothing to be unsure of, not even at level 1.
-    sure = [np.sum(second < 1.0 - q) if q < 1.0 else len(r) * (r.shape[1] == 1) for q in levels]
-    return np.array([len(r), np.sum(second >= UNDECIDED), *sure], dtype=np.int64)
+    sure = [np.sum(second < 1.0 - q) if q < 1.0 else len(second) * (c == 1) for q in levels]
+    return np.array([len(second), np.sum(second >= UNDECIDED), *sure], dtype=np.int64)
+
+
+def second_doubt(m: NDArray[Any], focal: FocalSets) -> Floats:
+    """The second largest r_k, 0 where there is one cluster: the doubt of the object; (b,)."""
+    return _second(doubt(m, focal))
 
 
 def _second(r: Floats) -> Floats:
@@ -144,7 +154,9 @@ class Decisions:
         0 sure, 1 between, 2 outlier.
     open : (n, c) bool array
         The clusters that stay open: one for a sure object, two or more for one between, none
-        for an outlier.
+        for an outlier. Of lists of clusters an :class:`~evdist.partition.open_sets.OpenTable`:
+        rows ``open[i]``, columns ``open[:, k]``, ``open.sum(axis=1)`` and ``np.asarray(open)``,
+        which alone makes n times c of them.
     margin : (n,) array
         Plausibility margin, for ranking objects from unsure (0) to sure (1).
     """
@@ -176,7 +188,7 @@ class Decisions:
 
     def open_names(self) -> list[str]:
         """Open clusters as names of sets: "{2}", "{0,2}", "∅" for an outlier."""
-        return named_sets(np.asarray(self.open))
+        return named_sets(self.open)
 
     def __len__(self) -> int:
         return int(self.codes.shape[0])
@@ -189,8 +201,11 @@ class Decisions:
         return f"Decisions(level={self.level:g}: {words})"
 
 
-def named_sets(members: NDArray[np.bool_]) -> list[str]:
+def named_sets(members: Any) -> list[str]:
     """Names of sets of clusters, (n, c) bool, as the focal sets are named but without Omega."""
+    if isinstance(members, OpenTable):
+        return members.names()
+    members = np.asarray(members)
     packed, which = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
     sets = np.unpackbits(packed, axis=1, count=members.shape[1])
     names = ["{" + ",".join(str(k) for k in np.flatnonzero(s)) + "}" for s in sets]

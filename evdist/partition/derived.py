@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from evdist.belief import FocalSets, singleton_belief
+from evdist.kernels.sparse_rows import decode
 from evdist.partition import decisions, views
-from evdist.partition.calibrate import Calibration, known_rows, match, pick_level
+from evdist.partition.calibrate import Calibration, bets, known_rows, match, pick_level
 from evdist.partition.explain import Explanation, explain
 from evdist.partition.rows import gather_rows, map_rows, select_rows
 from evdist.partition.sparse import SparseMasses
+from evdist.partition.sparse_views import BLOCK_WIDTH, LIST_VIEWS, has_list_views, joined
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
-from evdist.partition.validate import check_rows
+from evdist.partition.validate import check_lists, check_rows
 from evdist.registry import load
 
 if TYPE_CHECKING:
@@ -46,6 +48,11 @@ class DerivedViews:
     @property
     def _lazy(self) -> bool:
         return not isinstance(self.mass, np.ndarray)
+
+    @property
+    def _has_lists(self) -> bool:
+        """Whether the masses are lists of clusters that can be looked at as such."""
+        return isinstance(self.mass, SparseMasses) and has_list_views(self.focal_sets)
 
     # ------------------------------------------------------------------ one number per cluster
     @property
@@ -108,9 +115,6 @@ class DerivedViews:
                     f"outlier must not be the number of a cluster, 0..{self.n_clusters - 1}, got "
                     f"{outlier}; -1 is usual."
                 )
-        if isinstance(self.mass, SparseMasses):
-            found = self.mass.labels()
-            return found if outlier is None else np.where(self.mass.outliers(), outlier, found)
         return self._view(views.labels, None, np.int64, rule=rule, outlier=outlier)
 
     def lower(self, rule: ApproximationRule = "mass") -> Any:
@@ -140,8 +144,6 @@ class DerivedViews:
 
     def outliers(self) -> Any:
         """Objects whose largest mass is on the empty set, ties included; (n,) bool."""
-        if isinstance(self.mass, SparseMasses):
-            return self.mass.outliers()
         return self._view(views.outliers, None, bool)
 
     def decide(self, level: float | None = None) -> decisions.Decisions:
@@ -155,6 +157,9 @@ class DerivedViews:
         judge some of them, or new ones, alike, hand on the ``level`` of the answer.
         """
         q = self.level() if level is None else decisions.check_level(level)
+        if self._has_lists:
+            codes, still = joined(self._gather(decisions.decide, level=q), self.n_clusters)
+            return decisions.Decisions(q, codes, still, self.margin())
         both = self._view(decisions.decide, 1 + self.n_clusters, np.uint8, level=q)
         return decisions.Decisions(q, both[:, 0], both[:, 1:].astype(bool), self.margin())
 
@@ -163,7 +168,7 @@ class DerivedViews:
         objects are undecided between clusters, more where many are, 1 where the clusters are not
         separated. See :func:`evdist.partition.decisions.auto_level`.
         """
-        blocks = gather_rows(self._block(decisions.counts, levels=()), self.mass)
+        blocks = self._gather(decisions.counts, levels=())
         judged, undecided = sum(blocks, np.zeros(2, dtype=np.int64))
         return decisions.auto_level(int(judged), int(undecided))
 
@@ -204,7 +209,7 @@ class DerivedViews:
         else:
             (rows, y), other = known_rows(labels, n), None
         part = type(self)(select_rows(self.mass, rows), self.focal_sets)  # type: ignore[call-arg]
-        r = np.sort(np.asarray(part._view(decisions.doubt, c)), axis=1)
+        r = np.asarray(part._view(decisions.second_doubt, None))
         cluster = np.asarray(part.labels("pignistic"))
         kept = ~np.asarray(part.outliers())
         cluster, y, r, rows = cluster[kept], y[kept], r[kept], rows[kept]
@@ -212,12 +217,12 @@ class DerivedViews:
         if other is None:
             error = (to != y).astype(np.float64)
         else:
-            p = np.asarray(other.pignistic)[rows]
-            right = p[np.arange(len(p)), np.maximum(to, 0)] * (to >= 0)
-            total = p.sum(axis=1)
+            bet = partial(bets, focal=other.focal_sets, cluster=np.maximum(to, 0))
+            found = map_rows(bet, select_rows(other.mass, rows), width=2, dtype=float)
+            right, total = np.asarray(found).T
+            right = right * (to >= 0)
             error = 1.0 - np.divide(right, total, out=np.zeros_like(right), where=total > 0)
-        second = r[:, -2] if c > 1 else np.zeros(len(r))
-        return pick_level(second, error, risk)
+        return pick_level(r, error, risk)
 
     def explain(self, i: int, X: Any = None, *, level: float | None = None) -> Explanation:
         """Why object ``i`` is sure, between or an outlier; ``print`` it.
@@ -251,7 +256,7 @@ class DerivedViews:
         """
         _one_of(rule, views.APPROXIMATION_RULES)
         levels = decisions.LEVELS if level is None else (decisions.check_level(level),)
-        tallies = gather_rows(self._block(tally, rule=rule, levels=levels), self.mass)
+        tallies = self._gather(tally, rule=rule, levels=levels)
         return add_tallies(tallies, self.focal_sets, levels)
 
     def to_frame(self, *, masses: bool = False, level: float | None = None) -> pd.DataFrame:
@@ -271,18 +276,35 @@ class DerivedViews:
         return load("evdist.partition.export:Answer")(self.mass, self.focal_sets, self.ids, q)
 
     # ------------------------------------------------------------------ blocks
-    def _block(
-        self, view: Callable[..., Any], **options: Any
-    ) -> Callable[[NDArray[Any], int], Any]:
-        """The view as a function of (block, first row); lazy masses are checked as they come."""
-        return partial(
-            _on_block, view=view, focal=self.focal_sets, check=self._lazy, options=options
-        )
-
     def _view(
         self, view: Callable[..., Any], width: int | None, dtype: DTypeLike = float, **options: Any
     ) -> Any:
-        return map_rows(self._block(view, **options), self.mass, width=width, dtype=dtype)
+        """One result of the view per row."""
+        table, block, whole = self._look(view, options)
+        return map_rows(block, table, width=width, dtype=dtype, block_width=whole)
+
+    def _gather(self, view: Callable[..., Any], **options: Any) -> list[Any]:
+        """The view of each block; blocks of lists have the rows that blocks of masses have."""
+        table, block, _ = self._look(view, options)
+        return gather_rows(block, table, block_width=self.mass.shape[1])
+
+    def _look(
+        self, view: Callable[..., Any], options: dict[str, Any]
+    ) -> tuple[Any, Callable[[NDArray[Any], int], Any], int]:
+        """A table, the view as a function of (block of it, first row), columns of what that needs.
+
+        Lazy masses are checked as they come. Lists are looked at as such where the view has a list
+        version, and made dense else.
+        """
+        known: dict[str, Any] = {"focal": self.focal_sets, "options": options}
+        if not isinstance(self.mass, SparseMasses):
+            block = partial(_on_block, view=view, check=self._lazy, **known)
+            return self.mass, block, self.mass.shape[1]
+        if view in LIST_VIEWS and self._has_lists:
+            block = partial(_on_lists, view=LIST_VIEWS[view], dense=False, **known)
+            return self.mass.rows, block, BLOCK_WIDTH
+        block = partial(_on_lists, view=view, dense=True, **known)
+        return self.mass.rows, block, self.mass.shape[1]
 
     def _approximations(self, rule: str, which: str, width: int) -> Any:
         _one_of(rule, views.APPROXIMATION_RULES)
@@ -300,6 +322,18 @@ def _on_block(
     if check:
         check_rows(block, first, focal.names)
     return view(np.ascontiguousarray(block, dtype=np.float64), focal, **options)
+
+
+def _on_lists(
+    T: NDArray[np.float32],
+    first: int,
+    view: Callable[..., Any],
+    dense: bool,
+    focal: FocalSets,
+    options: dict[str, Any],
+) -> Any:
+    check_lists(T, first, focal.names)
+    return view(decode(T, focal.n_clusters).astype(np.float64) if dense else T, focal, **options)
 
 
 def _one_of(rule: str, rules: tuple[str, ...]) -> None:

@@ -38,9 +38,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.partition import decisions, views
+from evdist.partition import decisions, sparse_views, views
 from evdist.partition.ids import storable
 from evdist.partition.rows import gather_rows
+from evdist.partition.sparse import SparseMasses
+from evdist.partition.validate import check_lists
 
 #: With more clusters, no columns of single clusters.
 MOST_CLUSTERS = 256
@@ -79,7 +81,8 @@ def _block(
     found: list[NDArray[Any]] = [
         label,
         np.array(decisions.DECISIONS)[decided[:, 0]],
-        np.array(decisions.named_sets(decided[:, 1:].astype(bool))),
+        # As objects: a text of a thousand clusters would make as long ones of all.
+        np.array(decisions.named_sets(decided[:, 1:].astype(bool)), dtype=object),
         np.array(focal.names)[views.assigned_set(m, focal)],
         chance[np.arange(len(m)), label],
         decisions.margin(m, focal),
@@ -93,12 +96,37 @@ def _block(
     return [a.astype(np.float32) if a.dtype == np.float64 else a for a in found]
 
 
+def _list_block(
+    T: NDArray[np.float32], first: int, offset: int, focal: FocalSets, level: float
+) -> list[NDArray[Any]]:
+    """As :func:`_block`, of lists of clusters, without columns of single clusters."""
+    check_lists(T, offset + first, focal.names)
+    codes, still = sparse_views.joined([sparse_views.open_sets(T, focal, level)], focal.n_clusters)
+    label, chance = sparse_views.label_probability(T, focal)
+    return [
+        label,
+        np.array(decisions.DECISIONS)[codes],
+        np.array(decisions.named_sets(still), dtype=object),
+        np.array(focal.names)[sparse_views.assigned_set(T, focal)],
+        chance.astype(np.float32),
+        sparse_views.margin(T, focal).astype(np.float32),
+        sparse_views.specificity_loss(T, focal).astype(np.float32),
+        T[:, 0].copy(),
+    ]
+
+
 def _columns(answer: Answer, rows: slice, masses: bool) -> dict[str, NDArray[Any]]:
     """The columns of some objects."""
     focal = answer.focal_sets
     part = answer.mass[rows]
-    look = partial(_block, focal=focal, level=answer.level, masses=masses)
-    blocks = gather_rows(look, part) or [_block(np.zeros((0, len(focal))), 0, focal, 1.0, masses)]
+    lists = isinstance(part, SparseMasses) and sparse_views.has_list_views(focal)
+    if lists and not masses and focal.n_clusters > MOST_CLUSTERS:
+        look = partial(_list_block, offset=rows.start or 0, focal=focal, level=answer.level)
+        blocks = gather_rows(look, part.rows)
+    else:
+        look = partial(_block, focal=focal, level=answer.level, masses=masses)
+        blocks = gather_rows(look, part)
+    blocks = blocks or [_block(np.zeros((0, len(focal))), 0, focal, 1.0, masses)]
     joined = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return dict(zip(columns(focal, masses), joined, strict=True))
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from evdist.kernels.threads import thread_count
+from evdist.partition.sparse import SparseMasses
 
 #: Numbers in a block: 2 MB as float64, which stays in the cache while several views are taken.
 BLOCK_SIZE = 1 << 18
@@ -53,15 +54,18 @@ def block_rows(width: int) -> int:
 def _each(function: BlockFunction, table: Any, rows: int, n_threads: int | None) -> list[Any]:
     """`function` of every block of a table that is not a Dask array, in the order of the rows."""
     n = table.shape[0]
+    lists = isinstance(table, SparseMasses)
+    held = table.rows if lists else table
     # A compressed chunk is read whole whatever is asked of it: read it once, then cut it.
-    stored = not isinstance(table, np.ndarray)
-    chunk = getattr(table, "chunks", (rows,))[0] if stored else rows * PIECE_BLOCKS
+    stored = not isinstance(held, np.ndarray)
+    chunk = getattr(held, "chunks", (rows,))[0] if stored else rows * PIECE_BLOCKS
     step = rows * -(-chunk // rows)
 
     def one(start: int) -> list[Any]:
-        piece = np.asarray(table[start : start + step])
+        piece = table[start : start + step]
+        piece = piece if lists else np.asarray(piece)  # of lists, a block at a time is made dense
         cuts = range(0, len(piece), rows)
-        return [function(piece[lo : lo + rows], start + lo) for lo in cuts]
+        return [function(np.asarray(piece[lo : lo + rows]), start + lo) for lo in cuts]
 
     starts = range(0, n, step)
     threads = min(thread_count(n_threads), len(starts))
@@ -71,7 +75,14 @@ def _each(function: BlockFunction, table: Any, rows: int, n_threads: int | None)
         return [result for results in pool.map(one, starts) for result in results]
 
 
-def map_rows(function: BlockFunction, table: Any, *, width: int | None, dtype: DTypeLike) -> Any:
+def map_rows(
+    function: BlockFunction,
+    table: Any,
+    *,
+    width: int | None,
+    dtype: DTypeLike,
+    block_width: int | None = None,
+) -> Any:
     """One result per row: Dask in, Dask out (lazy); anything else in, NumPy out.
 
     Parameters
@@ -82,6 +93,8 @@ def map_rows(function: BlockFunction, table: Any, *, width: int | None, dtype: D
     table : (n, f) table
     width : int or None
         Columns of the result; None for one value per row.
+    block_width : int, optional
+        Columns that a block has while it is worked on, where the table has fewer.
     """
     dtype = np.dtype(dtype)
     if is_dask(table):
@@ -96,7 +109,7 @@ def map_rows(function: BlockFunction, table: Any, *, width: int | None, dtype: D
             meta=np.empty((0,) if width is None else (0, 0), dtype=dtype),
             **shape,
         )
-    return _fill(function, table, width, dtype, 0, None)
+    return _fill(function, table, width, dtype, 0, None, block_width)
 
 
 def _fill(
@@ -106,6 +119,7 @@ def _fill(
     dtype: np.dtype,
     offset: int,
     n_threads: int | None,
+    block_width: int | None = None,
 ) -> NDArray[Any]:
     n = table.shape[0]
     out = np.empty(n if width is None else (n, width), dtype=dtype)
@@ -113,7 +127,7 @@ def _fill(
     def put(block: NDArray[Any], first: int) -> None:
         out[first : first + len(block)] = function(block, offset + first)
 
-    _each(put, table, block_rows(table.shape[1]), n_threads)
+    _each(put, table, block_rows(block_width or table.shape[1]), n_threads)
     return out
 
 
@@ -129,9 +143,14 @@ def _map_chunk(
     return _fill(function, chunk, width, result_dtype, offset, 1)  # Dask has its own threads
 
 
-def gather_rows(function: BlockFunction, table: Any) -> list[Any]:
-    """``function(block, first)`` of every block, in the order of the rows, computed now."""
-    rows = block_rows(table.shape[1])
+def gather_rows(
+    function: BlockFunction, table: Any, *, block_width: int | None = None
+) -> list[Any]:
+    """``function(block, first)`` of every block, in the order of the rows, computed now.
+
+    Blocks have the rows of those of a table with `block_width` columns, where that is given.
+    """
+    rows = block_rows(block_width or table.shape[1])
     if is_dask(table):
         pieces = table.rechunk((rows, -1)).to_delayed()[:, 0]
         dask = sys.modules["dask"]

@@ -1,7 +1,8 @@
 """Masses of many clusters as a table: rows are lists of clusters, blocks are made dense on demand.
 
 What looks at a credal partition does so block by block, so that (n, f) numbers are never made at
-once; what a list of clusters can say by itself (labels, outliers) is read from the list.
+once; what lists of clusters can say by themselves is read from them
+(`evdist.partition.sparse_views`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evdist.kernels.sparse_rows import WORDS, decode, most_mass
+from evdist.kernels.sparse_rows import WORDS, cluster_slots, decode, encode, mass_slots
+
+_ROWS = 1 << 10
 
 
 class SparseMasses:
@@ -20,21 +23,34 @@ class SparseMasses:
     Parameters
     ----------
     rows : (n, WORDS) float32, as `evdist.kernels.sparse_rows` lays them out
+        In memory, or a zarr array: then they are read when they are needed.
     n_clusters : int
     """
 
     dtype = np.dtype(np.float32)
     ndim = 2
 
-    def __init__(self, rows: NDArray[np.float32], n_clusters: int):
+    def __init__(self, rows: Any, n_clusters: int):
         if rows.ndim != 2 or rows.shape[1] != WORDS:
             raise ValueError(f"Sparse rows must have {WORDS} words, got shape {rows.shape}.")
         self.rows = rows
         self.n_clusters = n_clusters
 
+    @classmethod
+    def of(cls, mass: Any) -> SparseMasses:
+        """From masses (n, c + 2), or lists; of a row with more clusters than a list can name the
+        largest are kept, see `evdist.kernels.sparse_rows.encode`."""
+        if isinstance(mass, SparseMasses):
+            return mass
+        parts = [
+            encode(np.asarray(mass[lo : lo + _ROWS], dtype=np.float32))
+            for lo in range(0, max(len(mass), 1), _ROWS)
+        ]
+        return cls(np.concatenate(parts), mass.shape[1] - 2)
+
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.rows), self.n_clusters + 2
+        return int(self.rows.shape[0]), self.n_clusters + 2
 
     @property
     def oindex(self) -> SparseMasses:
@@ -43,11 +59,20 @@ class SparseMasses:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all masses would take as an array."""
-        return 4 * self.shape[0] * self.shape[1]
+        """Bytes of the lists."""
+        return 4 * self.shape[0] * WORDS
+
+    @property
+    def stored(self) -> bool:
+        """Whether the lists are read when they are needed."""
+        return not isinstance(self.rows, np.ndarray)
+
+    def in_memory(self) -> SparseMasses:
+        """The same lists, read."""
+        return self[:] if self.stored else self
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
         """Rows as a sparse table (a slice, a mask, numbers), as masses where one is asked for."""
@@ -57,28 +82,30 @@ class SparseMasses:
                 return self[rows]
             return self[rows].dense()[:, columns] if _several(rows) else self[rows][columns]
         if not _several(key):
-            return decode(self.rows[[key]], self.n_clusters)[0]
-        return SparseMasses(self.rows[key], self.n_clusters)
+            row = range(len(self))[key]
+            return self[row : row + 1].dense()[0]
+        return SparseMasses(self._taken(key), self.n_clusters)
+
+    def _taken(self, key: Any) -> NDArray[np.float32]:
+        if not self.stored or (isinstance(key, slice) and (key.step is None or key.step > 0)):
+            return np.asarray(self.rows[key])
+        # zarr calls this orthogonal indexing, and knows whole numbers from 0 on.
+        return np.asarray(self.rows.oindex[np.arange(len(self))[key], :])
 
     def dense(self) -> NDArray[np.float32]:
         """All masses, (n, c + 2)."""
-        return decode(np.ascontiguousarray(self.rows), self.n_clusters)
+        T = np.ascontiguousarray(self.rows[:])
+        unknown = cluster_slots(T)[mass_slots(T) > 0]
+        if unknown.max(initial=0) >= self.n_clusters:
+            raise ValueError(
+                f"A list names cluster {unknown.max()}; there are 0..{self.n_clusters - 1}. "
+                "Restore the masses from a copy."
+            )
+        return decode(T, self.n_clusters)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         found = self.dense()
         return found if dtype is None else found.astype(dtype)
-
-    def labels(self) -> NDArray[np.int64]:
-        """The cluster of the largest mass, ties to the first; (n,).
-
-        With the empty set, singletons and Omega it is also the most plausible one.
-        """
-        return most_mass(self.rows)[0]
-
-    def outliers(self) -> NDArray[np.bool_]:
-        """Whether no mass is larger than that on the empty set; (n,)."""
-        largest = np.maximum(most_mass(self.rows)[1], self.rows[:, 1])
-        return self.rows[:, 0] >= largest
 
 
 def _several(rows: Any) -> bool:

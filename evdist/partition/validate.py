@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
+from evdist.kernels.sparse_rows import cluster_slots, mass_slots
 
 #: How far from one a row may sum: solvers stop at about 1e-8, float32 rounds a row of a few
 #: thousand masses by at most 1e-5.
 SUM_TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
+_LIST_CURE = "The list is damaged: restore it from a copy, or make it with SparseMasses.of."
 
 
 def check_shape(mass: Any, focal_sets: FocalSets) -> None:
@@ -62,8 +64,55 @@ def check_rows(block: NDArray[Any], first: int, names: tuple[str, ...]) -> None:
         raise ValueError(
             f"Row {first + row} of mass has {value} on {names[column]} (column {column}); {cure}."
         )
-    total = block.sum(axis=1, dtype=np.float64)
-    tolerance = SUM_TOLERANCE["float32" if block.dtype == np.float32 else "float64"]
+    _check_sums(block.sum(axis=1, dtype=np.float64), first, block.dtype)
+
+
+def check_lists(T: NDArray[np.float32], first: int, names: tuple[str, ...]) -> None:
+    """As :func:`check_rows`, of encoded rows (`evdist.kernels.sparse_rows`), and their numbers.
+
+    Clusters must be there, and ascend.
+    """
+    if len(T) == 0:
+        return
+    mass, cluster, c = mass_slots(T), cluster_slots(T), len(names) - 2
+    if not min(T[:, :2].min(), mass.min()) >= 0:
+        _refuse_mass(T, first, names)
+    total = T[:, :2].sum(axis=1, dtype=np.float64) + mass.sum(axis=1, dtype=np.float64)
+    _check_sums(total, first, T.dtype)
+    used = mass > 0
+    unknown = used & (cluster >= c)
+    if unknown.any():
+        row, slot = np.argwhere(unknown)[0]
+        raise ValueError(
+            f"Row {first + row} of mass names cluster {cluster[row, slot]}; there are 0..{c - 1}. "
+            f"{_LIST_CURE}"
+        )
+    # Numbers of free slots ascend, too, as they are written: other rows are looked at closely.
+    some = np.flatnonzero((cluster[:, 1:] <= cluster[:, :-1]).any(axis=1))
+    number = np.where(used[some], cluster[some].astype(np.int64), -1)
+    before = np.maximum.accumulate(number, axis=1)[:, :-1]
+    fall = used[some, 1:] & (number[:, 1:] <= before)
+    if fall.any():
+        row, slot = np.argwhere(fall)[0]
+        raise ValueError(
+            f"Row {first + some[row]} of mass names cluster {number[row, slot + 1]} after cluster "
+            f"{before[row, slot]}; the clusters of a list ascend. {_LIST_CURE}"
+        )
+
+
+def _refuse_mass(T: NDArray[np.float32], first: int, names: tuple[str, ...]) -> None:
+    """Say where in these lists a mass is negative or not a number."""
+    table = np.column_stack([T[:, :2], mass_slots(T)])
+    row, place = np.argwhere(~(table >= 0))[0]
+    column = (0, len(names) - 1)[place] if place < 2 else 1 + int(cluster_slots(T)[row, place - 2])
+    named = names[column] if column < len(names) else f"cluster {column - 1}"
+    value = table[row, place]
+    cure = "replace or drop that object" if np.isnan(value) else "masses are at least 0"
+    raise ValueError(f"Row {first + row} of mass has {value} on {named} (column {column}); {cure}.")
+
+
+def _check_sums(total: NDArray[np.float64], first: int, dtype: np.dtype) -> None:
+    tolerance = SUM_TOLERANCE["float32" if dtype == np.float32 else "float64"]
     wrong = ~(np.abs(total - 1.0) <= tolerance)
     if wrong.any():
         row = int(np.argmax(wrong))

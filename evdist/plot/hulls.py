@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from evdist.partition import CredalPartition
+from evdist.partition.open_sets import OpenTable
 from evdist.partition.rows import gather_rows, map_rows
 from evdist.plot.style import (
     INK,
@@ -129,15 +130,18 @@ def _members(
 
     ``best`` are the focal sets of largest mass.
     """
+    sets: Any
     if rule == "mass":  # A_i is a focal set: there are few
         sets, rows = partition.focal_sets.matrix, best
     elif rule == "decision":
-        sets = np.asarray(partition.decide(level).open)
+        sets = partition.decide(level).open
+        sets = sets if isinstance(sets, OpenTable) else np.asarray(sets)
         rows = np.arange(partition.n_objects)
     else:
         sets, rows = np.asarray(partition.upper(rule=rule)), np.arange(partition.n_objects)
-    single = sets.sum(axis=1) == 1
-    for clusters in sets.T:
+    single = np.asarray(sets.sum(axis=1) == 1)
+    for k in range(sets.shape[1]):
+        clusters = np.asarray(sets[:, k])
         yield np.flatnonzero((clusters & single)[rows]), np.flatnonzero((clusters & ~single)[rows])
 
 

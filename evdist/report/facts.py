@@ -9,7 +9,7 @@ doubt     one less the plausibility margin of an object, in [0, 1]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.partition import CredalPartition, Summary, decisions, views
+from evdist.partition import CredalPartition, Summary, decisions, sparse_views, views
 from evdist.partition.rows import gather_rows
+from evdist.partition.sparse import SparseMasses
 
 #: Rows of the table of uncertain objects, masses named in each, rows of the table of focal sets.
 MOST_UNCERTAIN = 20
@@ -77,7 +78,7 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
     if partition.n_objects == 0:
         raise ValueError("A report needs at least one object, got an empty partition.")
     summary = partition.summary() if summary is None else summary
-    looks = gather_rows(partial(_look, focal=partition.focal_sets), partition.mass)
+    looks = _looks(partition)
     sizes = summary.sizes
     many = np.sum([look.many for look in looks], axis=0)
     mean = np.sum([look.vague for look in looks], axis=0) / np.maximum(many, 1)
@@ -97,6 +98,17 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
     )
 
 
+def _looks(partition: CredalPartition) -> list[_Look]:
+    mass, focal = partition.mass, partition.focal_sets
+    if isinstance(mass, SparseMasses) and sparse_views.has_list_views(focal):
+        block = partial(_look, focal=focal, labels=sparse_views.labels,
+                        loss=sparse_views.specificity_loss, margin=sparse_views.margin)  # fmt: skip
+        return gather_rows(block, mass.rows, block_width=mass.shape[1])
+    block = partial(_look, focal=focal, labels=views.labels, loss=views.specificity_loss,
+                    margin=decisions.margin)  # fmt: skip
+    return gather_rows(block, mass)
+
+
 class _Look(NamedTuple):
     """What a block of objects gives: sums by cluster, and its most uncertain objects."""
 
@@ -104,17 +116,25 @@ class _Look(NamedTuple):
     vague: NDArray[np.float64]  # (c + 1,) sum of their nonspecificities
     rows: NDArray[np.intp]
     doubt: NDArray[np.float64]
-    mass: NDArray[np.float64]
+    mass: NDArray[Any]  # or lists of clusters
 
 
-def _look(m: NDArray[Any], first: int, focal: FocalSets) -> _Look:
-    m = np.ascontiguousarray(m, dtype=np.float64)
+def _look(
+    m: NDArray[Any],
+    first: int,
+    focal: FocalSets,
+    labels: Callable[..., Any],
+    loss: Callable[..., Any],
+    margin: Callable[..., Any],
+) -> _Look:
+    """Of a block of masses or lists, by the functions for these."""
+    if labels is views.labels:
+        m = np.ascontiguousarray(m, dtype=np.float64)
     c = focal.n_clusters
-    group = views.labels(m, focal, "plausibility", outlier=c)
-    loss = views.specificity_loss(m, focal)
+    group = labels(m, focal, "plausibility", outlier=c)
     many = np.bincount(group, minlength=c + 1)
-    vague = np.bincount(group, weights=loss, minlength=c + 1).astype(np.float64)
-    doubt = 1.0 - decisions.margin(m, focal)
+    vague = np.bincount(group, weights=loss(m, focal), minlength=c + 1).astype(np.float64)
+    doubt = 1.0 - margin(m, focal)
     most = _largest(doubt, MOST_UNCERTAIN)
     return _Look(many, vague, first + most, doubt[most], m[most])
 
@@ -133,10 +153,14 @@ def _uncertain_rows(
     """The most uncertain objects first; of two alike, the one with the lower row number."""
     focal, ids = partition.focal_sets, partition.ids
     rows, doubt, mass = (np.concatenate([look[part] for look in looks]) for part in range(2, 5))
+    most = np.lexsort((rows, -doubt))[:MOST_UNCERTAIN]
+    rows, doubt, mass = rows[most], doubt[most], mass[most]
+    if isinstance(partition.mass, SparseMasses) and sparse_views.has_list_views(focal):
+        mass = SparseMasses(mass, focal.n_clusters).dense().astype(np.float64)
     decided = decisions.decide(mass, focal, level)
     still = decisions.named_sets(decided[:, 1:].astype(bool))
     table = []
-    for r in np.lexsort((rows, -doubt))[:MOST_UNCERTAIN]:
+    for r in range(len(rows)):
         if doubt[r] >= LEAST_MASS:
             order = np.argsort(-mass[r], kind="stable")[:MOST_MASSES]
             named = (

@@ -84,16 +84,17 @@ def open_group(url: str, what: str, mode: Literal["r", "r+"] = "r") -> zarr.Grou
         raise StoreError(f"{url} is not a zarr v3 group, so not a {what}.") from error
 
 
-def check_encoding(url: str, attributes: Mapping[str, Any], kind: str, version: int) -> None:
-    """Refuse a store of another kind or version."""
+def check_encoding(url: str, attributes: Mapping[str, Any], kind: str, *versions: int) -> None:
+    """Refuse a store of another kind, or of none of these versions."""
     found = attributes.get("evdist")
     if found != kind:
         got = f"evdist {found!r}" if found else "something that evdist did not write"
         raise StoreError(f"{url} must hold evdist {kind!r}, got {got}.")
-    if attributes.get("version") != version:
+    if attributes.get("version") not in versions:
+        known = f"version{'s' if len(versions) > 1 else ''} {' and '.join(map(str, versions))}"
         raise StoreError(
-            f"{url} has version {attributes.get('version')!r}, this evdist reads version "
-            f"{version}. Read it with the evdist that wrote it."
+            f"{url} has version {attributes.get('version')!r}, this evdist reads {known}. Read it "
+            "with the evdist that wrote it."
         )
 
 

@@ -123,7 +123,8 @@ def change(path: Path, **attributes: object) -> None:
     [
         ({"evdist": "pairs"}, "must hold evdist 'masses', got evdist 'pairs'"),
         ({"evdist": None}, "must hold evdist 'masses', got something that evdist did not write"),
-        ({"version": 2}, "has version 2, this evdist reads version 1"),
+        ({"version": 2}, "has no array 'rows': it is not a whole credal partition"),
+        ({"version": 3}, "has version 3, this evdist reads versions 1 and 2. Read it with"),
         ({"complete": False}, "is half written"),
         ({"complete": None}, "is half written"),
         ({"focal_sets": [[], [0], [1]]}, "one column per focal set: got 6 columns for 3"),

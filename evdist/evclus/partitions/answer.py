@@ -12,7 +12,7 @@ from evdist.engine.partitioning import run_tasks
 from evdist.evclus.kept import MAX_PAIRS, SomePairs
 from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
 from evdist.evclus.solver import tell_full_rows
-from evdist.kernels.sparse_rows import decode, full_rows
+from evdist.kernels.sparse_rows import full_rows
 from evdist.partition import io
 from evdist.stores.exchange import Exchange
 from evdist.stores.partitioned import PartitionArray
@@ -32,7 +32,9 @@ def write_answer(
     for old in (url, folder):
         if exists(old):
             remove(old)
-    target = io.begin(url, problem.n, problem.focal_sets, np.dtype(np.float32))
+    target = io.begin(
+        url, problem.n, problem.focal_sets, np.dtype(np.float32), lists=problem.sparse
+    )
     bounds = np.append(np.arange(0, problem.n, target.chunks[0]), problem.n)
     back = Exchange(folder, bounds, final.width, final.dtype)
     back.begin()
@@ -41,7 +43,7 @@ def write_answer(
     parts = [(b,) for b in range(problem.parts)]
     full = run_tasks(client, _send, problem, back, final, items=parts, size=size)
     run_tasks(
-        client, _collect, problem, back, join(url, "mass"), names,
+        client, _collect, back, join(url, target.basename), names,
         items=[(q,) for q in range(len(bounds) - 1)], size=size,
     )  # fmt: skip
     back.close()
@@ -60,14 +62,9 @@ def _send(
     return full_rows(mass) if problem.sparse else 0
 
 
-def _collect(
-    problem: PartitionedProblem, back: Exchange, url: str, blocks: list[str], number: int
-) -> None:
+def _collect(back: Exchange, url: str, blocks: list[str], number: int) -> None:
     lo, hi = back.bounds[number : number + 2].tolist()
-    mass = back.take(number, blocks)
-    if problem.sparse:
-        mass = decode(mass, problem.focal_sets.n_clusters)
-    zarr.open_array(url, mode="r+", zarr_format=3)[lo:hi] = mass
+    zarr.open_array(url, mode="r+", zarr_format=3)[lo:hi] = back.take(number, blocks)
 
 
 def kept_pairs(problem: PartitionedProblem) -> SomePairs:

@@ -14,6 +14,9 @@ from importlib import import_module
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evdist.engine.memory import available
 from evdist.engine.partitioning import table_shape
 from evdist.engine.workers import smallest_worker
@@ -22,7 +25,8 @@ from evdist.kernels.distances import METRICS
 from evdist.kernels.shuffle import PARTITION_ROWS
 from evdist.kernels.vector import padded_width
 from evdist.partition import CredalPartition
-from evdist.partition.rows import is_dask
+from evdist.partition.rows import block_rows, is_dask
+from evdist.partition.sparse import SparseMasses
 from evdist.stores.paths import address, exists, remove
 
 _VALUES = ("auto", "always", "never")
@@ -138,5 +142,17 @@ def lazy_partition(url: str, lazy: bool) -> CredalPartition:
     stored = CredalPartition.load(url)
     if not lazy:
         return stored
-    mass = import_module("dask.array").from_zarr(stored.mass)
-    return CredalPartition(mass, stored.focal_sets)
+    mass, from_zarr = stored.mass, import_module("dask.array").from_zarr
+    if not isinstance(mass, SparseMasses):
+        return CredalPartition(from_zarr(mass), stored.focal_sets)
+    # A chunk of lists would make a large one of masses: it is cut first.
+    rows = from_zarr(mass.rows).rechunk((block_rows(mass.shape[1]), -1))
+    dense = rows.map_blocks(
+        _dense, mass.n_clusters, dtype=mass.dtype, chunks=(rows.chunks[0], (mass.shape[1],)),
+        meta=np.empty((0, 0), mass.dtype),
+    )  # fmt: skip
+    return CredalPartition(dense, stored.focal_sets)
+
+
+def _dense(rows: NDArray[np.float32], n_clusters: int) -> NDArray[np.float32]:
+    return SparseMasses(rows, n_clusters).dense()

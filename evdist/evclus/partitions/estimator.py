@@ -20,6 +20,7 @@ from evdist.evclus.sites import plain_rows, takes_groups
 from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.threads import thread_count
 from evdist.partition.rows import is_dask
+from evdist.partition.sparse import SparseMasses
 
 
 def in_partitions(
@@ -91,6 +92,8 @@ def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     model.d0_, model.d0_curve_ = fit.d0, fit.d0_curve
     model._landmarks, model._kept, model._map = fit.landmarks, fit.kept, None
     partition = lazy_partition(fit.answer, client is not None or is_dask(X))
+    stored = lazy_partition(fit.answer, False)
+    model._lists = stored if isinstance(stored.mass, SparseMasses) else None
     model._finish(partition, fit.solution.history, fit.solution.converged, sweeps="sweeps")
 
 

@@ -14,6 +14,7 @@ from evdist.data.dataset import Dataset
 from evdist.data.scale import ScaleWarning
 from evdist.evclus.partitions.estimator import in_partitions
 from evdist.partition import CredalPartition
+from evdist.partition.sparse import SparseMasses
 from evdist.registry import load
 from evdist.service.config import algorithms
 from evdist.service.jobs.context import Job
@@ -117,7 +118,8 @@ def fit(job: Job) -> dict[str, Any]:
         logger.warning("%s", sentence)
     model.credal_partition_ = model.credal_partition_.with_ids(job.data.ids)
     keep_model(job.folder, model)
-    if isinstance(model.credal_partition_.mass, np.ndarray):
+    mass = model.credal_partition_.mass
+    if isinstance(mass.rows if isinstance(mass, SparseMasses) else mass, np.ndarray):
         # The stages after need not load them; what is not in memory they read from the folder.
         job.model, job.partition = model, model.credal_partition_
     return {

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evdist.data.scale import Scale
 from evdist.partition import CredalPartition, io
 from evdist.partition.ids import joined_ids
+from evdist.partition.sparse import SparseMasses
 from evdist.service.config import ConfigError
 from evdist.service.jobs.check import check_values
 from evdist.service.jobs.context import Job
@@ -60,7 +61,9 @@ def predict(job: Job) -> dict[str, Any]:
     blocks = _masses(job, model, scale, "predict")
     first, ids = next(blocks), job.data.ids
     named = None if ids is None else ids[: len(first)]
-    CredalPartition(first, model.credal_partition_.focal_sets, named).save(url)
+    fitted = model.credal_partition_
+    begun = SparseMasses.of(first) if isinstance(fitted.mass, SparseMasses) else first
+    CredalPartition(begun, fitted.focal_sets, named).save(url)
     io.append(url, blocks, ids)
     return {"files": ["masses.zarr/zarr.json"]}
 
@@ -99,6 +102,8 @@ def _are_there(job: Job, model: Any, scale: Scale | None, first: int) -> bool:
     """Whether the rows from `first` on are those of this job: a run that was killed added them."""
     mass = model.credal_partition_.mass
     for block in _masses(job, model, scale, "append"):
+        if isinstance(mass, SparseMasses):
+            block = SparseMasses.of(block).dense()  # as they were stored
         if not np.array_equal(np.asarray(mass[first : first + len(block)]), block):
             return False
         first += len(block)
