@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource, Source
@@ -24,6 +25,7 @@ from evdist.evclus.resolution import (
     most_plausible,
     neighbours,
     reference,
+    settled,
 )
 from evdist.evclus.rows.protocol import Starter
 from evdist.evclus.sampling import random_dissimilarities
@@ -92,11 +94,24 @@ def choose_d0(
     D = _all_dissimilarities(source)
     graph = neighbours(D)
     own = _Tried.of(source, QUANTILES, focal_sets, k, seed)
-    tried = [own]
-    if source.n <= MOST_ALONG:
+    partitions, misfits = _judged([own], rows, focal_sets, graph)
+    others: list[NDArray[np.int64]] = []
+    along_graph: list[float] = []
+    if source.n <= MOST_ALONG and not settled(partitions, misfits, n_clusters):
         paths = map(MatrixSource.of, along(D, graph))
-        tried += [_Tried.of(path, QUANTILES_ALONG, focal_sets, k, seed) for path in paths]
-    found = own.trial.solve(
+        tried = [_Tried.of(path, QUANTILES_ALONG, focal_sets, k, seed) for path in paths]
+        others, along_graph = _judged(tried, rows, focal_sets, graph)
+    labels = partitions + others
+    known = labels[reference(misfits, along_graph, labels)]
+    chosen, agreement = closest(partitions, known, n_clusters)
+    return [own.d0[i] for i in chosen], list(zip(QUANTILES, agreement, strict=True))
+
+
+def _judged(
+    tried: Sequence[_Tried], rows: Starter, focal_sets: FocalSets, graph: sparse.csr_array
+) -> tuple[list[NDArray[np.int64]], list[float]]:
+    """Labels and misfit of every d0, each from the best of its starts."""
+    found = tried[0].trial.solve(
         rows, [p for one in tried for p in one.problems_from_starts],
         [start for one in tried for start in one.starts * len(one.problems)], TRIAL_STOP,
     )  # fmt: skip
@@ -106,11 +121,7 @@ def choose_d0(
         for mass, objective, spread in one.best(mine):
             labels.append(most_plausible(mass, focal_sets))
             misfits.append(misfit(mass, objective, spread, focal_sets, graph))
-    own_count = len(QUANTILES)
-    partitions = labels[:own_count]
-    known = labels[reference(misfits[:own_count], misfits[own_count:], labels)]
-    chosen, agreement = closest(partitions, known, focal_sets.n_clusters)
-    return [own.d0[i] for i in chosen], list(zip(QUANTILES, agreement, strict=True))
+    return labels, misfits
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from evdist import EVCLUS
 from evdist.belief import FocalSets
 from evdist.evclus.resolution import (
+    SETTLED,
     UNUSED_COST,
     along,
     closest,
@@ -21,6 +22,7 @@ from evdist.evclus.resolution import (
     modularity,
     neighbours,
     reference,
+    settled,
 )
 
 SETS = FocalSets.simple(3)
@@ -151,6 +153,17 @@ def test_a_partition_that_leaves_a_cluster_unused_must_agree_more_than_one_that_
     assert chosen == [1, 0]
     assert agreement[3] == pytest.approx(2 / 3 + adjusted_rand_score(one, KNOWN) / 3 - UNUSED_COST)
     assert closest([four, KNOWN, KNOWN], KNOWN, 3)[0] == [2]
+
+
+def test_most_d0_with_one_partition_that_uses_every_cluster_settle_it():
+    moved = KNOWN.copy()
+    moved[9] = 1
+    most = [KNOWN] * SETTLED + [OTHER] * (12 - SETTLED)
+    misfits = [0.1] * SETTLED + [0.5] * (12 - SETTLED)
+    assert settled(most, misfits, 2)
+    assert not settled(most, misfits, 3)  # the third cluster is unused
+    assert not settled([moved, *most[1:]], [*misfits[:1], 0.2, *misfits[2:]], 2)
+    assert not settled(most, [-value for value in misfits], 2)  # the best is another one
 
 
 def test_the_smallest_d0_of_equal_misfit_is_the_reference_if_it_gives_the_same_partition():
