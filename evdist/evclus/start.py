@@ -67,12 +67,12 @@ def fit_landmarks(
     chosen = source.subset(objects) if len(objects) < source.n else source
     trial = Trial.of(chosen, k, seed)
     starts = draw_starts(chosen, focal_sets, n_starts, seed, init)
-    tried: list[_Attempt] = []
+    tried: list[_AtD0] = []
     for value in d0:
         problem = trial.problem(value, focal_sets)
         found = trial.solve(rows, [problem] * n_starts, starts, TRIAL_STOP)
         best = best_of(found)
-        tried.append(_Attempt(value, problem, starts[best], found[best].value))
+        tried.append(_AtD0(value, problem, starts[best], found[best].value))
         labels = most_plausible(found[best].value, focal_sets)
         if all_used(labels, focal_sets.n_clusters):
             break
@@ -89,8 +89,8 @@ def fit_landmarks(
 
 
 @dataclass(frozen=True)
-class _Attempt:
-    """Landmarks with one d0: the start that led farthest, by object, and where it led."""
+class _AtD0:
+    """The best of several starts of the landmarks at one d0: by object, and the masses found."""
 
     d0: float
     problem: Problem

@@ -21,6 +21,8 @@ from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain
 
 #: Objects along each side of an image: more could not be told apart on paper.
 MOST_OBJECTS = 1_000
+#: Clusters named along an axis at most: more names would lie on each other.
+MOST_NAMES = 20
 
 
 def distance_matrix(
@@ -122,8 +124,9 @@ def _image(
             ax.axhline(edge - 0.5, color="#CC3311", lw=0.8)
             ax.axvline(edge - 0.5, color="#CC3311", lw=0.8)
         middle = (edges[:-1] + edges[1:] - 1) / 2
-        ax.set_xticks(middle, [str(name) for name in names], parse_math=False)
-        ax.set_yticks(middle, [str(name) for name in names], parse_math=False)
+        few = slice(None, None, -(-len(names) // MOST_NAMES))  # all, every second, ...
+        ax.set_xticks(middle[few], [str(name) for name in names[few]], parse_math=False)
+        ax.set_yticks(middle[few], [str(name) for name in names[few]], parse_math=False)
         ax.tick_params(length=0)
     ax.set(xlabel="object" if groups is None else "objects by cluster")
     return ax

@@ -78,7 +78,7 @@ def mass_profile(
     if objects is None:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
-        few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 12)).round().astype(int))
+        few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 8)).round().astype(int))
         ax.set_xticks(few, [str(rows[t]) for t in few])
     left_out = "" if len(shown) == len(sets) else f" ({len(shown)} of {len(sets)} focal sets)"
     ax.set(xlabel="object", ylabel="mass", ylim=(-0.03, 1.03), title=f"Masses{left_out}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evdist import CredalPartition
-from evdist.plot import nonspecificity, sizes
+from evdist.plot import nonspecificity, relation_matrix, sizes
 
 
 @pytest.fixture
@@ -31,3 +31,10 @@ def test_nonspecificity_of_the_rest_is_their_mean(partition: CredalPartition) ->
     ax = nonspecificity(partition)
     assert len(ax.containers[0]) == 26
     assert ax.get_yticklabels()[-2].get_text() == "176 smaller ones"
+
+
+@pytest.mark.parametrize(("c", "named"), [(20, range(20)), (50, range(0, 50, 3))])
+def test_clusters_beside_a_matrix_are_named_as_far_as_there_is_room(c: int, named: range) -> None:
+    ax = relation_matrix(CredalPartition.from_labels(np.repeat(np.arange(c), 2)), labels=None)
+    for labels in (ax.get_xticklabels(), ax.get_yticklabels()):
+        assert [text.get_text() for text in labels] == [str(k) for k in named]
