@@ -7,6 +7,7 @@ import io
 import logging
 import pickle
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,6 +33,11 @@ def news(stage: str = "fit", sweep: int = 3, **changes: float) -> Progress:
 def output(*, terminal: bool) -> tuple[io.StringIO, Console]:
     file = io.StringIO()
     return file, Console(file=file, force_terminal=terminal, width=80, _environ={})
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, clock: Callable[[], float]) -> None:
+    """A clock of the listeners alone: threads of other tests go on reading the real one."""
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=clock))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +110,7 @@ def test_without_a_terminal_a_stage_has_its_first_and_last_line():
 
 def test_without_a_terminal_a_long_stage_says_something_now_and_then(monkeypatch):
     clock = iter([0.0, 4.0, 9.0, 11.0, 15.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    set_clock(monkeypatch, lambda: next(clock))
     file, console = output(terminal=False)
     bar = ProgressBar(console)
     for sweep in range(1, 6):
@@ -158,7 +164,7 @@ def test_a_terminal_keeps_one_line_of_every_stage():
 
 def test_the_bar_never_goes_back(monkeypatch):
     clock = iter([0.0, 5.0, 6.0, 7.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    set_clock(monkeypatch, lambda: next(clock))
     view = progress._Terminal(output(terminal=True)[1])
     shares = []
     for left in (20.0, 5.0, 94.0, 0.0):
@@ -297,7 +303,7 @@ def test_a_notebook_gets_a_live_bar_and_keeps_the_lines(cell):
 
 def test_a_notebook_is_not_flooded(cell, monkeypatch):
     clock = iter([0.0, 0.1, 0.19, 0.25, 0.3, 9.0, 9.1])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock, 9.2))
+    set_clock(monkeypatch, lambda: next(clock, 9.2))
     bar = ProgressBar()
     for sweep in range(1, 4):
         bar(news(sweep=sweep))

@@ -81,7 +81,7 @@ def test_a_server_that_goes_away_is_waited_for(server, monkeypatch):
 def test_a_run_whose_worker_died_before_it_began_is_lost(name, seconds, lost, monkeypatch):
     """Chaos found it: the worker had taken the run, and was killed before it started a process."""
     now = [0.0]
-    monkeypatch.setattr("evdist.stores.lease.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("evdist.stores.lease.time", SimpleNamespace(monotonic=lambda: now[0]))
     state = SimpleNamespace(name=name, type=SimpleNamespace(value="PENDING"))
     run = SimpleNamespace(id=f"{name}-{seconds}", state=state)
     folder = SimpleNamespace(url="job", progress=lambda: None)
