@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.partition import views
-from evdist.partition.open_sets import OpenTable
+from evdist.partition.open_sets import OpenTable, set_name
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +42,8 @@ DECISIONS = ("sure", "between", "outlier")
 LEVELS = (*(round(0.70 + 0.01 * j, 2) for j in range(27)), 1.0)
 #: An object counts as undecided when two clusters have odds of less than 65 to 35.
 UNDECIDED = 0.35
+#: Eight bytes whose order is that of the bytes.
+_WORD = np.dtype(">u8")
 #: At level 1 the second best cluster stays open too, and others with at least this share.
 NAMED = 0.05
 
@@ -203,11 +205,22 @@ class Decisions:
 
 def named_sets(members: Any) -> list[str]:
     """Names of sets of clusters, (n, c) bool, as the focal sets are named but without Omega."""
+    codes, names = coded_sets(members)
+    return [names[code] for code in codes.tolist()]
+
+
+def coded_sets(members: Any) -> tuple[NDArray[np.int32], list[str]]:
+    """The number of each set among the different ones, (n,), and the names of these."""
     if isinstance(members, OpenTable):
-        return members.names()
+        return members.coded()
     members = np.asarray(members)
-    packed, which = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
-    sets = np.unpackbits(packed, axis=1, count=members.shape[1])
-    names = ["{" + ",".join(str(k) for k in np.flatnonzero(s)) + "}" for s in sets]
-    names = ["∅" if name == "{}" else name for name in names]
-    return [names[w] for w in which.ravel()]
+    packed = np.packbits(members, axis=1)
+    if packed.shape[1] <= _WORD.itemsize:  # numbers are sorted ten times faster than rows of bytes
+        words = np.zeros((len(packed), _WORD.itemsize), np.uint8)
+        words[:, : packed.shape[1]] = packed
+        numbers = words.view(_WORD).ravel().astype(np.uint64)
+        _, at, codes = np.unique(numbers, return_index=True, return_inverse=True)
+    else:
+        _, at, codes = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    names = [set_name(np.flatnonzero(row).tolist()) for row in members[at]]
+    return codes.ravel().astype(np.int32), names

@@ -224,12 +224,15 @@ class DerivedViews:
             error = 1.0 - np.divide(right, total, out=np.zeros_like(right), where=total > 0)
         return pick_level(r, error, risk)
 
-    def explain(self, i: int, X: Any = None, *, level: float | None = None) -> Explanation:
+    def explain(
+        self, i: int, X: Any = None, *, level: float | decisions.Decisions | None = None
+    ) -> Explanation:
         """Why object ``i`` is sure, between or an outlier; ``print`` it.
 
         With the attributes ``X`` (n, d) also which of them make it strange among the sure members
         of its nearest cluster, and the sure members that are nearest to it. See
-        :class:`evdist.partition.explain.Explanation`.
+        :class:`evdist.partition.explain.Explanation`. To explain many objects, give the answer of
+        :meth:`decide` instead of its level: it is then not found again for each of them.
         """
         return explain(self, i, X, level)
 

@@ -111,13 +111,18 @@ class Explanation:
         return self.clusters[0].cluster
 
 
-def explain(partition: Any, i: int, X: Any, level: float | None) -> Explanation:
+def explain(
+    partition: Any, i: int, X: Any, level: float | decisions.Decisions | None
+) -> Explanation:
     """See :meth:`CredalPartition.explain`."""
     n, focal = int(partition.mass.shape[0]), partition.focal_sets
     row = operator.index(i)
     if not -n <= row < n:
         raise IndexError(f"There are objects 0..{n - 1}, got {row}.")
     row %= n
+    answer = None
+    if isinstance(level, decisions.Decisions):
+        answer, level = level, level.level
     q = partition.level() if level is None else decisions.check_level(level)
     m = np.asarray(partition[row].mass, dtype=np.float64)
     code = decisions.decide(m, focal, q)[0]
@@ -130,7 +135,7 @@ def explain(partition: Any, i: int, X: Any, level: float | None) -> Explanation:
         X = as_table(X)
         if len(X.shape) != 2 or X.shape[0] != n:
             raise ValueError(f"X must have one row for each of the {n} objects, got {X.shape}.")
-        rows, notes = _members(partition, clusters[0].cluster, row, q)
+        rows, notes = _members(partition, clusters[0].cluster, row, q, answer)
         if len(rows):
             x = np.asarray(select_rows(X, slice(row, row + 1)), dtype=np.float64)[0]
             table = np.asarray(select_rows(X, rows), dtype=np.float64)
@@ -175,11 +180,11 @@ def _evidence(
 
 
 def _members(
-    partition: Any, cluster: int, row: int, level: float
+    partition: Any, cluster: int, row: int, level: float, answer: decisions.Decisions | None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Other objects to compare with: sure members of the cluster, else those labelled with it."""
     if level < 1.0:
-        answer = partition.decide(level)
+        answer = partition.decide(level) if answer is None else answer
         kept = np.asarray(answer.sure) & np.asarray(answer.open[:, cluster])
     else:
         kept = np.zeros(partition.n_objects, bool)

@@ -24,10 +24,10 @@ pandas and pyarrow take a third of a second to load: this module is loaded on fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import fsspec
 import numpy as np
@@ -48,8 +48,18 @@ from evdist.partition.validate import check_lists
 MOST_CLUSTERS = 256
 #: Rows of the table written at a time.
 _ROWS = 1 << 17
-#: Columns of a few words: their codes are computed, the words added at the end.
+#: Columns of a few words.
 _WORDS = ("decision", "open", "set")
+
+
+class Words(NamedTuple):
+    """A column of a few words: the number of each object's word, and the words."""
+
+    codes: NDArray[Any]
+    words: Sequence[str]
+
+
+Column = NDArray[Any] | Words
 
 
 class Answer(NamedTuple):
@@ -72,18 +82,17 @@ def columns(focal: FocalSets, masses: bool = False) -> list[str]:
 
 def _block(
     m: NDArray[Any], first: int, focal: FocalSets, level: float, masses: bool
-) -> list[NDArray[Any]]:
-    """The columns of a block of objects; words as text."""
+) -> list[Column]:
+    """The columns of a block of objects."""
     m = np.ascontiguousarray(m, dtype=np.float64)
     contour, chance = views.contour(m, focal), views.probability(m, focal)
     decided = decisions.decide(m, focal, level)
     label = contour.argmax(axis=1)
-    found: list[NDArray[Any]] = [
+    found: list[Column] = [
         label,
-        np.array(decisions.DECISIONS)[decided[:, 0]],
-        # As objects: a text of a thousand clusters would make as long ones of all.
-        np.array(decisions.named_sets(decided[:, 1:].astype(bool)), dtype=object),
-        np.array(focal.names)[views.assigned_set(m, focal)],
+        Words(decided[:, 0], decisions.DECISIONS),
+        Words(*decisions.coded_sets(decided[:, 1:].astype(bool))),
+        _used(views.assigned_set(m, focal), focal.names),
         chance[np.arange(len(m)), label],
         decisions.margin(m, focal),
         views.specificity_loss(m, focal),
@@ -93,29 +102,42 @@ def _block(
         found += [*chance.T, *contour.T]
     if masses:
         found += list(m.T)
-    return [a.astype(np.float32) if a.dtype == np.float64 else a for a in found]
+    return [_short(column) for column in found]
+
+
+def _used(codes: NDArray[Any], words: Sequence[str]) -> Words:
+    """Without the words that no object has: there may be a million focal sets."""
+    seen, codes = np.unique(codes, return_inverse=True)
+    return Words(codes, [words[k] for k in seen.tolist()])
+
+
+def _short(column: Column) -> Column:
+    if isinstance(column, Words):
+        return column._replace(codes=column.codes.astype(np.int32))
+    return column.astype(np.float32) if column.dtype == np.float64 else column
 
 
 def _list_block(
     T: NDArray[np.float32], first: int, offset: int, focal: FocalSets, level: float
-) -> list[NDArray[Any]]:
+) -> list[Column]:
     """As :func:`_block`, of lists of clusters, without columns of single clusters."""
     check_lists(T, offset + first, focal.names)
     codes, still = sparse_views.joined([sparse_views.open_sets(T, focal, level)], focal.n_clusters)
     label, chance = sparse_views.label_probability(T, focal)
-    return [
+    found: list[Column] = [
         label,
-        np.array(decisions.DECISIONS)[codes],
-        np.array(decisions.named_sets(still), dtype=object),
-        np.array(focal.names)[sparse_views.assigned_set(T, focal)],
-        chance.astype(np.float32),
-        sparse_views.margin(T, focal).astype(np.float32),
-        sparse_views.specificity_loss(T, focal).astype(np.float32),
+        Words(codes, decisions.DECISIONS),
+        Words(*decisions.coded_sets(still)),
+        _used(sparse_views.assigned_set(T, focal), focal.names),
+        chance,
+        sparse_views.margin(T, focal),
+        sparse_views.specificity_loss(T, focal),
         T[:, 0].copy(),
     ]
+    return [_short(column) for column in found]
 
 
-def _columns(answer: Answer, rows: slice, masses: bool) -> dict[str, NDArray[Any]]:
+def _columns(answer: Answer, rows: slice, masses: bool) -> dict[str, Column]:
     """The columns of some objects."""
     focal = answer.focal_sets
     part = answer.mass[rows]
@@ -127,17 +149,33 @@ def _columns(answer: Answer, rows: slice, masses: bool) -> dict[str, NDArray[Any
         look = partial(_block, focal=focal, level=answer.level, masses=masses)
         blocks = gather_rows(look, part)
     blocks = blocks or [_block(np.zeros((0, len(focal))), 0, focal, 1.0, masses)]
-    joined = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    joined = (_joined(parts) for parts in zip(*blocks, strict=True))
     return dict(zip(columns(focal, masses), joined, strict=True))
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    """One column of those of blocks; blocks number their words each for itself."""
+    if not isinstance(parts[0], Words):
+        return np.concatenate(cast("Sequence[NDArray[Any]]", parts))
+    number: dict[str, int] = {}
+    codes = []
+    for part in cast("Sequence[Words]", parts):
+        common = [number.setdefault(word, len(number)) for word in part.words]
+        codes.append(np.array(common, np.int32)[part.codes])
+    return Words(np.concatenate(codes), list(number))
 
 
 # ---------------------------------------------------------------------- in memory
 def frame(answer: Answer, masses: bool = False) -> pd.DataFrame:
     """The table as a data frame; its index holds the ids."""
     found: dict[str, Any] = _columns(answer, slice(None), masses)
-    known = {"decision": decisions.DECISIONS, "set": answer.focal_sets.names, "open": None}
+    known = {"decision": decisions.DECISIONS, "set": answer.focal_sets.names}
     for name in _WORDS:
-        found[name] = pd.Categorical(found[name], categories=known[name])
+        codes, words = found[name]
+        categories = known.get(name, sorted(words))
+        place = {word: number for number, word in enumerate(categories)}
+        common = np.array([place[word] for word in words], np.int32)
+        found[name] = pd.Categorical.from_codes(common[codes], categories=categories)
     index = None if answer.ids is None else pd.Index(answer.ids, name=_index_name(answer.ids))
     return pd.DataFrame(found, index=index)
 
@@ -197,8 +235,9 @@ def _table(answer: Answer, first: int, schema: pa.Schema, masses: bool) -> pa.Ta
         ids = ids.astype(str)
     arrays = [pa.array(ids.tolist() if ids.dtype.kind == "U" else ids, schema.field("id").type)]
     for name, values in found.items():
-        if name in _WORDS:
-            arrays.append(pa.array(values.tolist()).dictionary_encode())
+        if isinstance(values, Words):
+            words = pa.array(values.words, pa.string())
+            arrays.append(pa.DictionaryArray.from_arrays(values.codes, words))
         else:
             arrays.append(pa.array(values, schema.field(name).type))
     return pa.table(arrays, schema=schema)

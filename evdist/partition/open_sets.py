@@ -113,18 +113,25 @@ class OpenTable(NDArrayOperatorsMixin):
         more, fewer = (np.bincount(listed[row == r], minlength=self.n_clusters) for r in (0, 1))
         return self._rest.sum() + more - fewer
 
-    def names(self) -> list[str]:
-        """Names of the sets, one of each object: see `evdist.partition.decisions.named_sets`."""
-        ends = self._first.tolist()
-        known: dict[tuple[bool, bytes], str] = {}
-        named = []
-        for row, rest in enumerate(self._rest.tolist()):
-            listed = self._cluster[ends[row] : ends[row + 1]]
+    def coded(self) -> tuple[NDArray[np.int32], list[str]]:
+        """Numbers and names of the sets: see `evdist.partition.decisions.coded_sets`."""
+        codes = np.empty(len(self), np.int32)
+        # Nearly all sets are one cluster: these are numbered at once.
+        single = ~self._rest & (np.diff(self._first) == 1)
+        alone, codes[single] = np.unique(
+            self._cluster[self._first[:-1][single]], return_inverse=True
+        )
+        names = [set_name([k]) for k in alone.tolist()]
+        known: dict[tuple[bool, bytes], int] = {}
+        for row in np.flatnonzero(~single).tolist():
+            rest = bool(self._rest[row])
+            listed = self._cluster[self._first[row] : self._first[row + 1]]
             key = (rest, listed.tobytes())
             if key not in known:
-                known[key] = _name(self._open(rest, listed))
-            named.append(known[key])
-        return named
+                known[key] = len(names)
+                names.append(set_name(self._open(rest, listed)))
+            codes[row] = known[key]
+        return codes, names
 
     def _open(self, rest: bool, listed: NDArray[Any]) -> Sequence[int]:
         if not rest:
@@ -132,5 +139,5 @@ class OpenTable(NDArrayOperatorsMixin):
         return np.setdiff1d(np.arange(self.n_clusters), listed).tolist()
 
 
-def _name(clusters: Sequence[int]) -> str:
+def set_name(clusters: Sequence[int]) -> str:
     return "{" + ",".join(map(str, clusters)) + "}" if clusters else "∅"

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from evdist.partition import CredalPartition
+from evdist.partition.decisions import Decisions
 from evdist.partition.open_sets import OpenTable
 from evdist.partition.rows import gather_rows, map_rows
 from evdist.plot.style import (
@@ -46,7 +47,7 @@ def approximations(
     *,
     y: ArrayLike | None = None,
     rule: Literal["mass", "dominance", "decision"] = "mass",
-    level: float | None = None,
+    level: float | Decisions | None = None,
     max_points: int = 20_000,
     ax: Axes | None = None,
 ) -> Axes:
@@ -69,8 +70,8 @@ def approximations(
         How the approximations are formed, see :meth:`CredalPartition.lower`. "decision" draws what
         :meth:`CredalPartition.decide` says: the hulls of the sure members of each cluster, and of
         all objects for which it stays open.
-    level : float, optional
-        That of the decision.
+    level : float or Decisions, optional
+        That of the decision; or what :meth:`CredalPartition.decide` said, where it is known.
     max_points : int
         How many points are drawn at most, corners of hulls apart.
     ax : matplotlib Axes, optional
@@ -124,21 +125,21 @@ def _members(
     partition: CredalPartition,
     best: Rows,
     rule: Literal["mass", "dominance", "decision"],
-    level: float | None,
+    level: float | Decisions | None,
 ) -> Iterator[tuple[Rows, Rows]]:
     """Of each cluster, the rows that surely belong to it, and those that possibly do.
 
     ``best`` are the focal sets of largest mass.
     """
     sets: Any
+    rows: Any = slice(None)
     if rule == "mass":  # A_i is a focal set: there are few
         sets, rows = partition.focal_sets.matrix, best
     elif rule == "decision":
-        sets = partition.decide(level).open
+        sets = (level if isinstance(level, Decisions) else partition.decide(level)).open
         sets = sets if isinstance(sets, OpenTable) else np.asarray(sets)
-        rows = np.arange(partition.n_objects)
     else:
-        sets, rows = np.asarray(partition.upper(rule=rule)), np.arange(partition.n_objects)
+        sets = np.asarray(partition.upper(rule=rule))
     single = np.asarray(sets.sum(axis=1) == 1)
     for k in range(sets.shape[1]):
         clusters = np.asarray(sets[:, k])

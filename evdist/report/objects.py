@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.partition import CredalPartition, decisions, views
+from evdist.partition.decisions import Decisions
 from evdist.plot.hulls import plane
 from evdist.plot.style import cluster_colour, cluster_marker, some_rows
 
@@ -28,13 +29,13 @@ Describe = Callable[[NDArray[np.intp]], tuple[Sequence[str], Sequence[Sequence[s
 
 
 def object_data(
-    partition: CredalPartition, level: float, X: ArrayLike | None, describe: Describe | None
+    partition: CredalPartition, answer: Decisions, X: ArrayLike | None, describe: Describe | None
 ) -> dict[str, Any]:
     """What the script of the page reads, as values that JSON can hold."""
     n, focal = partition.n_objects, partition.focal_sets
-    rows = _rows(partition)
+    rows = _rows(answer)
     m = np.ascontiguousarray(partition[rows].mass, dtype=np.float64)
-    decided, chance = decisions.decide(m, focal, level), views.probability(m, focal)
+    decided, chance = decisions.decide(m, focal, answer.level), views.probability(m, focal)
     label = views.labels(m, focal, "plausibility")
     ids = rows if partition.ids is None else partition.ids[rows]
     data: dict[str, Any] = {
@@ -75,13 +76,13 @@ def described(X: Any) -> Describe:
     return look
 
 
-def _rows(partition: CredalPartition) -> NDArray[np.intp]:
-    if partition.n_objects <= DRAWN:
-        return np.arange(partition.n_objects)
-    lone = np.flatnonzero(np.asarray(partition.outliers()))[: DRAWN // 4]
-    margin = np.asarray(partition.margin())
-    unsure = np.argpartition(margin, DRAWN // 8)[: DRAWN // 8]
-    return some_rows(partition.n_objects, DRAWN // 2, np.union1d(lone, unsure))
+def _rows(answer: Decisions) -> NDArray[np.intp]:
+    n = len(answer)
+    if n <= DRAWN:
+        return np.arange(n)
+    lone = np.flatnonzero(np.asarray(answer.outlier))[: DRAWN // 4]
+    unsure = np.argpartition(np.asarray(answer.margin), DRAWN // 8)[: DRAWN // 8]
+    return some_rows(n, DRAWN // 2, np.union1d(lone, unsure))
 
 
 def _short(values: NDArray[Any]) -> list[float]:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from evdist import __version__, plot
 from evdist.partition import CredalPartition, Summary
+from evdist.partition.decisions import Decisions
 from evdist.plot import PairDensity
 from evdist.report.facts import Facts, collect, duration, in_words, plain
 from evdist.report.objects import DRAWN, Describe, described, object_data
@@ -141,6 +142,7 @@ def render_report(
         )
     drawn = X if coordinates is None else coordinates
     facts = collect(partition, summary)
+    answer = partition.decide(facts.summary.level)
     script = files(__package__).joinpath("script.js").read_text(encoding="utf-8")
     return (
         _environment()
@@ -150,17 +152,17 @@ def render_report(
             version=__version__,
             facts=facts,
             words=in_words(facts),
-            explained=_explained(partition, facts, X),
+            explained=_explained(partition, facts, answer, X),
             script=script,
             policy=_policy(script),
             objects=object_data(
                 partition,
-                facts.summary.level,
+                answer,
                 drawn,
                 describe or (None if X is None else described(X)),
             ),
             notes=[notes] if isinstance(notes, str) else list(notes or ()),
-            pictures=list(_pictures(partition, facts, drawn, history, shepard)),
+            pictures=list(_pictures(partition, facts, answer, drawn, history, shepard)),
             parameters=_texts(parameters),
             metrics=_texts(metrics),
             timings=[(str(stage), duration(float(s))) for stage, s in (timings or {}).items()],
@@ -169,10 +171,12 @@ def render_report(
     )
 
 
-def _explained(partition: CredalPartition, facts: Facts, X: ArrayLike | None) -> list[str]:
+def _explained(
+    partition: CredalPartition, facts: Facts, answer: Decisions, X: ArrayLike | None
+) -> list[str]:
     """Why the most uncertain objects are where they are, in words."""
-    level = facts.summary.level
-    return [str(partition.explain(one.row, X, level=level)) for one in facts.uncertain[:EXPLAINED]]
+    some = facts.uncertain[:EXPLAINED]
+    return [str(partition.explain(one.row, X, level=answer)) for one in some]
 
 
 def _policy(script: str) -> str:
@@ -206,6 +210,7 @@ def _picture(svg: bytes, alt: str, caption: str) -> _Picture:
 def _pictures(
     partition: CredalPartition,
     facts: Facts,
+    answer: Decisions,
     X: ArrayLike | None,
     history: ArrayLike | Mapping[str, ArrayLike] | None,
     shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None,
@@ -214,9 +219,7 @@ def _pictures(
         plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
         yield _picture(
             plot.to_svg(
-                plot.approximations(
-                    partition, X, rule="decision", level=facts.summary.level, max_points=DRAWN
-                )
+                plot.approximations(partition, X, rule="decision", level=answer, max_points=DRAWN)
             ),
             f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
             "hulls of the sure members, and of all objects that stay open, of "

@@ -13,7 +13,7 @@ from tolerances import ROUNDING
 
 from evdist import CredalPartition, FocalSets
 from evdist.partition.calibrate import pick_level, wrong
-from evdist.partition.decisions import LEVELS, auto_level
+from evdist.partition.decisions import LEVELS, auto_level, coded_sets, named_sets
 
 levels = st.floats(0.5, 1.0)
 
@@ -28,6 +28,18 @@ def partitions(draw: st.DrawFn, least: int = 1) -> CredalPartition:
     weights = np.array(draw(st.lists(row, min_size=n, max_size=n)), dtype=float)
     weights[weights.sum(axis=1) == 0, 0] = 1.0
     return CredalPartition(weights / weights.sum(axis=1, keepdims=True), focal)
+
+
+@pytest.mark.parametrize("c", [1, 8, 9, 64, 65, 300])
+def test_sets_are_named_by_their_clusters(c: int) -> None:
+    rng = np.random.default_rng(c)
+    members = rng.random((50, c)) < 2.0 / c
+    members[3] = members[17]
+    members[5] = False
+    codes, names = coded_sets(members)
+    assert len(set(names)) == len(names) and set(codes) == set(range(len(names)))
+    spelled = ["{" + ",".join(map(str, np.flatnonzero(row))) + "}" for row in members]
+    assert named_sets(members) == [name if name != "{}" else "∅" for name in spelled]
 
 
 class TestByHand:
@@ -255,6 +267,13 @@ class TestExplain:
         assert why.clusters[0].sets == (("{0}", 0.4), ("Ω", 0.2))
         assert "between clusters {0} and {1}" in repr(why)
         assert p.explain(-1).row == 100
+
+    def test_decisions_that_are_known_are_not_made_again(self, monkeypatch) -> None:
+        p, X = self.flowers()
+        answer = p.decide(0.8)
+        wanted = [p.explain(i, X, level=0.8) for i in (3, 7, 100)]
+        monkeypatch.setattr(CredalPartition, "decide", None)
+        assert [p.explain(i, X, level=answer) for i in (3, 7, 100)] == wanted
 
     def test_lazy_masses_and_attributes_explain_alike(self) -> None:
         p, X = self.flowers()

@@ -22,7 +22,7 @@ from evdist.stores.paths import read_bytes, replace_bytes
 #: Seconds between looks at a job that is being waited for.
 _LOOK = 0.2
 #: The same of one that is queued, and of one that runs without news, after a while.
-_LONGEST_LOOK, _LONGEST_AT_WORK = 3.0, 0.6
+_LONGEST_LOOK, _LONGEST_AT_WORK = 3.0, 0.3
 _OVER = (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.STOPPED)
 
 
