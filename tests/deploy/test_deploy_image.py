@@ -103,7 +103,7 @@ def test_the_install_steps_run_in_a_clean_environment(tmp_path: Path) -> None:
         "TORCH_INDEX": "",  # that of this machine holds builds for the CPU
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_QUIET": "1",
-        "PIP_NO_COMPILE": "1",
+        "PIP_NO_COMPILE": "0",  # pip takes it for the value of "compile"
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     for word, rest in steps("build"):
