@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from evdist.registry import ALGORITHMS
+from evdist.service.config.algorithms import usual_name
 
 #: What most people call first.
 USUAL = ("evclus", "ecm")
@@ -25,6 +26,7 @@ def warm(algorithm: str) -> None:
 
     The fit says itself that it compiles, with a bar where there is a terminal.
     """
+    algorithm = usual_name(algorithm)
     if algorithm not in COMPILED:
         raise ValueError(
             f"evdist warm compiles {', '.join(COMPILED)}; got {algorithm!r}. Other algorithms need "

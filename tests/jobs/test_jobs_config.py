@@ -87,6 +87,10 @@ class TestUnknownKeys:
         with pytest.raises(ConfigError, match=f"'{wrong}' of {name}: did you mean '{known}'"):
             flowers(algorithm=name, parameters={wrong: 3})
 
+    @pytest.mark.parametrize("name", ["NNEVCLUS", "NN-EVCLUS", "nn_evclus", "nnevclus"])
+    def test_an_algorithm_may_be_named_as_its_class_or_paper_does(self, name):
+        assert flowers(algorithm=name) == flowers(algorithm="nnevclus")
+
     def test_an_algorithm_nobody_has(self):
         with pytest.raises(ConfigError, match=r"algorithm 'evclu': did you mean 'evclus'"):
             flowers(algorithm="evclu")

@@ -15,6 +15,12 @@ from evdist.service.config.errors import ConfigError, nearest, short
 _OURS = frozenset({"checkpoint", "checkpoint_every", "callbacks", "n_jobs"})
 
 
+def usual_name(name: str) -> str:
+    """The name in the registry, for one as its class or its paper has it: EVCLUS, NN-EVCLUS."""
+    found = name.lower().replace("-", "").replace("_", "")
+    return found if found in ALGORITHMS else name
+
+
 def algorithm(name: str) -> Algorithm:
     """The algorithm of that name, or an error that names the nearest."""
     if name not in ALGORITHMS:

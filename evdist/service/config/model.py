@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -15,7 +16,7 @@ from pydantic import (
 )
 
 from evdist.estimators.parameters import Parameters, Seed
-from evdist.service.config.algorithms import algorithm, checked
+from evdist.service.config.algorithms import algorithm, checked, usual_name
 from evdist.service.config.errors import ConfigError, sentences
 from evdist.service.config.plain import plain
 from evdist.service.config.secrets import refuse_secret
@@ -163,7 +164,7 @@ class JobConfig(_Part):
     task: Task = "cluster"
     folder: Text = Field(description="job folder: a path or any fsspec URL")
     data: Data | None = None
-    algorithm: Text = "evclus"
+    algorithm: Annotated[Text, AfterValidator(usual_name)] = "evclus"
     parameters: dict[str, Any] = Field(default={}, description="of the algorithm")
     links: Links = Links()
     model: Text | None = Field(
