@@ -49,6 +49,8 @@ class Beginning:
     landmarks: Landmarks
     layout: Layout
     sparse: bool = False
+    #: (n,) the group of each object, where a fit begins with groups.
+    groups: NDArray[np.int32] | None = None
 
 
 def begins_with_groups(n: int, family: FocalSets, settings: Settings) -> bool:
@@ -148,7 +150,7 @@ def _begun(
     sparse = has_sparse_rows(family, settings) and not linked
     landmarks = landmarks_of_groups(source, family, settings, groups, sparse)
     masses = starter.labelled(groups) if sparse else labelled_masses(groups.labels, family)
-    return Beginning(landmarks.d0, [], [masses], landmarks, layout.result(), sparse)
+    return Beginning(landmarks.d0, [], [masses], landmarks, layout.result(), sparse, groups.labels)
 
 
 def landmarks_of_groups(

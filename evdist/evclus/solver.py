@@ -22,6 +22,7 @@ from evdist.engine.loop import Descent, Solution, minimise
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
 from evdist.evclus.begin import begin
+from evdist.evclus.confirm import confirm
 from evdist.evclus.d0 import given_d0
 from evdist.evclus.irqp import Stop, Sweeps
 from evdist.evclus.landmarks import Landmarks
@@ -112,6 +113,7 @@ def fit_evclus(
     pairs: Pairs
     layout: Layout | None = None
     landmarks: Landmarks | None = None
+    groups: NDArray[np.int32] | None = None
     sparse = False
     curve: list[tuple[float, float]] = []
     if isinstance(data, PairList):
@@ -129,7 +131,7 @@ def fit_evclus(
             data, first, settings, site.starter, site.n_threads, tell, linked=bool(constraints)
         )
         d0, curve, starts, landmarks = found.d0, found.d0_curve, found.starts, found.landmarks
-        layout, sparse = found.layout, found.sparse
+        layout, sparse, groups = found.layout, found.sparse, found.groups
         tell(Progress("draw pairs", 0, 0))
         order = layout.order
         pairs = site.sample(data, layout, d0, settings.seed)
@@ -151,6 +153,10 @@ def fit_evclus(
     if constraints and layout is not None:
         solution = _constrained(solve, problem, solution, constraints, layout, settings)
     mass = rows.by_object(solution.value, order)
+    if groups is not None and landmarks is not None and not constraints:
+        # Not with links: one may hold an object in a cluster that is far from it.
+        assert not isinstance(data, PairList)
+        confirm(mass, focal_sets, sparse, groups, data, landmarks.objects, d0)
     if landmarks is not None:
         landmarks = replace(landmarks, mass=mass[landmarks.objects], focal_sets=focal_sets)
         if layout is not None and layout.graph.near:
