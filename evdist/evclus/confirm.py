@@ -14,13 +14,14 @@ to its group, d the distance to the nearest member compared, and the rest to the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.data.sources import Source
 from evdist.evclus.rows.sweep import GRID
 from evdist.kernels.distances import transform
 from evdist.kernels.sparse_rows import decode, encode, most_mass
@@ -32,81 +33,86 @@ MOST = 0.5
 #: Objects that are looked at at a time.
 _BLOCK = 1 << 18
 
+#: Of objects (rows,) to landmarks (rows, MEMBERS).
+Distances = Callable[[NDArray[np.uint32], NDArray[np.uint32]], NDArray[np.float32]]
 
-def confirm(
-    mass: NDArray[np.float32],
-    family: FocalSets,
-    sparse: bool,
-    began: NDArray[np.int32],
-    source: Source,
-    some: NDArray[np.uint32],
-    d0: float,
-) -> None:
-    """Take mass from clusters that an object came to and is far from.
 
-    Parameters
+@dataclass(frozen=True)
+class Members:
+    """Landmarks that have stayed in the cluster of their group.
+
+    Attributes
     ----------
-    mass : (n, f) by object, or encoded rows if `sparse`; changed in place
-    began : (n,) group of each object, numbered like the clusters
-    some : objects among which members of the clusters are looked for
+    family : FocalSets
+    sparse : bool
+        Whether rows of masses are encoded (`evdist.kernels.sparse_rows`).
+    number : (c, MEMBERS) numbers of landmarks, evenly spaced among those of the cluster
+    known : (c,) whether a cluster has any
     """
-    single = family.singletons
 
-    def top(part: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    family: FocalSets
+    sparse: bool
+    number: NDArray[np.uint32]
+    known: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, mass: NDArray[np.float32], began: NDArray[Any], family: FocalSets, sparse: bool
+    ) -> Members:
+        """Of landmarks with these masses that began in these groups."""
+        c = family.n_clusters
+        found = cls(family, sparse, np.zeros((c, MEMBERS), np.uint32), np.zeros(c, bool))
+        label, most = found.top(mass)
+        stayed = np.flatnonzero((label == began) & (most >= MOST))
+        order = stayed[np.argsort(label[stayed], kind="stable")]
+        for mine in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
+            if len(mine):
+                places = np.linspace(0, len(mine) - 1, MEMBERS).astype(int)
+                found.number[label[mine[0]]] = mine[places]
+                found.known[label[mine[0]]] = True
+        return found
+
+    def top(self, mass: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The cluster of the largest mass of each row, and that mass."""
-        if sparse:
-            return most_mass(part)
-        label = part[:, single].argmax(axis=1)
-        return label, part[np.arange(len(part)), single[label]]
+        if self.sparse:
+            return most_mass(mass)
+        single = self.family.singletons
+        label = mass[:, single].argmax(axis=1)
+        return label, mass[np.arange(len(mass)), single[label]]
 
-    label, most = top(mass[some])
-    stayed = (label == began[some]) & (most >= MOST)
-    members, known = _members(some[stayed], label[stayed], family.n_clusters)
-    came: list[NDArray[Any]] = []
-    now: list[NDArray[np.int64]] = []
-    for lo in range(0, len(mass), _BLOCK):
-        home = began[lo : lo + _BLOCK]
-        label, most = top(mass[lo : lo + _BLOCK])
-        at = np.flatnonzero((label != home) & (most >= MOST) & known[label] & known[home])
-        came.append(lo + at)
-        now.append(label[at])
-    rows, label = np.concatenate(came).astype(np.uint32), np.concatenate(now)
-    home = began[rows]
-    there, here = (_nearest(source, rows, members, to) for to in (label, home))
-    far = (there > d0) & (here < there)
-    rows, label, home, delta = rows[far], label[far], home[far], here[far]
-    transform(delta, d0, delta)
-    found = decode(mass[rows], family.n_clusters) if sparse else mass[rows]
-    at, old = np.arange(len(rows)), single[label]
-    moved = found[at, old]
-    back = np.floor(moved * (1.0 - delta) * GRID) / GRID
-    found[at, old] = 0.0
-    found[at, single[home]] += back
-    found[:, 0] += moved - back
-    mass[rows] = encode(found) if sparse else found
+    def confirm(
+        self, mass: NDArray[np.float32], began: NDArray[Any], d0: float, distances: Distances
+    ) -> None:
+        """Take mass of objects from clusters that they came to and are far from, in place."""
+        for lo in range(0, len(mass), _BLOCK):
+            some = slice(lo, lo + _BLOCK)
+            label, most = self.top(mass[some])
+            home = began[some].astype(np.int64)
+            came = (label != home) & (most >= MOST) & self.known[label] & self.known[home]
+            rows = np.flatnonzero(came)
+            if len(rows):
+                self._judge(mass, (lo + rows).astype(np.uint32), label[rows], home[rows], d0,
+                            distances)  # fmt: skip
 
-
-def _members(
-    objects: NDArray[np.uint32], label: NDArray[np.int64], c: int
-) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Objects of each cluster, (c, MEMBERS), evenly spaced; and which clusters have any."""
-    members = np.zeros((c, MEMBERS), np.uint32)
-    known = np.zeros(c, bool)
-    order = np.argsort(label, kind="stable")
-    for mine in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
-        if len(mine):
-            places = np.linspace(0, len(mine) - 1, MEMBERS).astype(int)
-            members[label[mine[0]]] = objects[mine[places]]
-            known[label[mine[0]]] = True
-    return members, known
-
-
-def _nearest(
-    source: Source, rows: NDArray[np.uint32], members: NDArray[np.uint32], label: NDArray[Any]
-) -> NDArray[np.float32]:
-    """Distance of each object to the nearest of the members of its cluster."""
-    found = [np.zeros(0, np.float32)]
-    for lo in range(0, len(rows), _BLOCK):
-        some = slice(lo, lo + _BLOCK)
-        found.append(source.distances(rows[some], members[label[some]]).min(axis=1))
-    return np.concatenate(found)
+    def _judge(
+        self,
+        mass: NDArray[np.float32],
+        rows: NDArray[np.uint32],
+        label: NDArray[np.int64],
+        home: NDArray[np.int64],
+        d0: float,
+        distances: Distances,
+    ) -> None:
+        there, here = (distances(rows, self.number[to]).min(axis=1) for to in (label, home))
+        far = (there > d0) & (here < there)
+        rows, label, home, delta = rows[far], label[far], home[far], here[far]
+        transform(delta, d0, delta)
+        single = self.family.singletons
+        found = decode(mass[rows], self.family.n_clusters) if self.sparse else mass[rows]
+        at, old = np.arange(len(rows)), single[label]
+        moved = found[at, old]
+        back = np.floor(moved * (1.0 - delta) * GRID) / GRID
+        found[at, old] = 0.0
+        found[at, single[home]] += back
+        found[:, 0] += moved - back
+        mass[rows] = encode(found) if self.sparse else found

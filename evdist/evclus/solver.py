@@ -22,7 +22,7 @@ from evdist.engine.loop import Descent, Solution, minimise
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
 from evdist.evclus.begin import begin
-from evdist.evclus.confirm import confirm
+from evdist.evclus.confirm import Members
 from evdist.evclus.d0 import given_d0
 from evdist.evclus.irqp import Stop, Sweeps
 from evdist.evclus.landmarks import Landmarks
@@ -156,7 +156,9 @@ def fit_evclus(
     if groups is not None and landmarks is not None and not constraints:
         # Not with links: one may hold an object in a cluster that is far from it.
         assert not isinstance(data, PairList)
-        confirm(mass, focal_sets, sparse, groups, data, landmarks.objects, d0)
+        some, distances = landmarks.objects, data.distances
+        members = Members.of(mass[some], groups[some], focal_sets, sparse)
+        members.confirm(mass, groups, d0, lambda rows, others: distances(rows, some[others]))
     if landmarks is not None:
         landmarks = replace(landmarks, mass=mass[landmarks.objects], focal_sets=focal_sets)
         if layout is not None and layout.graph.near:

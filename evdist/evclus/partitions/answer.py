@@ -9,7 +9,9 @@ import zarr
 
 from evdist.data.sources import AttributeSource
 from evdist.engine.partitioning import run_tasks
+from evdist.evclus.confirm import Members
 from evdist.evclus.kept import MAX_PAIRS, SomePairs
+from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
 from evdist.evclus.solver import tell_full_rows
 from evdist.kernels.sparse_rows import full_rows
@@ -18,16 +20,22 @@ from evdist.stores.exchange import Exchange
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import exists, join, remove
 
-#: Copies of a partition's masses that a task makes, at most.
-_COPIES = 5
+#: Copies of a partition's masses that a task makes, at most; its attributes are among them.
+_COPIES = 6
 
 
 def write_answer(
-    problem: PartitionedProblem, final: PartitionArray, url: str, folder: str, client: Any
+    problem: PartitionedProblem,
+    final: PartitionArray,
+    known: tuple[Landmarks, Members] | None,
+    url: str,
+    folder: str,
+    client: Any,
 ) -> None:
     """Write masses by object to `url`, as `CredalPartition.load` reads them.
 
-    `folder` is for rows on their way.
+    `known` are the landmarks that stayed in their groups, where the fit began with groups: objects
+    that left theirs are compared with them. `folder` is for rows on their way.
     """
     for old in (url, folder):
         if exists(old):
@@ -41,7 +49,7 @@ def write_answer(
     names = [str(b) for b in range(problem.parts)]
     size = _COPIES * problem.data.shuffle.rows * final.width * 4
     parts = [(b,) for b in range(problem.parts)]
-    full = run_tasks(client, _send, problem, back, final, items=parts, size=size)
+    full = run_tasks(client, _send, problem, back, final, known, items=parts, size=size)
     run_tasks(
         client, _collect, back, join(url, target.basename), names,
         items=[(q,) for q in range(len(bounds) - 1)], size=size,
@@ -53,11 +61,21 @@ def write_answer(
 
 
 def _send(
-    problem: PartitionedProblem, back: Exchange, final: PartitionArray, partition: int
+    problem: PartitionedProblem,
+    back: Exchange,
+    final: PartitionArray,
+    known: tuple[Landmarks, Members] | None,
+    partition: int,
 ) -> int:
     """Also how many of the rows, where they are lists, are full."""
     lo, hi = final.shuffle.bounds[partition : partition + 2].tolist()
     mass = final.read(partition)
+    if known is not None and problem.labels is not None:
+        (landmarks, members), X = known, problem.data.read(partition)
+        began = problem.labels.read(partition)[:, 0]
+        members.confirm(
+            mass, began, problem.d0, lambda rows, others: landmarks.source.cross(X[rows], others)
+        )
     back.put(str(partition), final.shuffle.objects(lo, hi), mass)
     return full_rows(mass) if problem.sparse else 0
 

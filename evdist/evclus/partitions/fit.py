@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.data.layout import PartitionedData
@@ -26,6 +27,7 @@ from evdist.engine.loop import Descent, Solution
 from evdist.engine.partitioning import run_tasks
 from evdist.engine.plan import whole_cycles
 from evdist.engine.progress import Progress, Report
+from evdist.evclus.confirm import Members
 from evdist.evclus.groups import near_share
 from evdist.evclus.irqp import minimise
 from evdist.evclus.kept import SomePairs
@@ -78,8 +80,9 @@ def fit_partitions(
     solution, final = _descend(problem, points, start, settings, site, report)
     answer = join(folder, "answer.zarr")
     tell(Progress("answer", 0, 0))
-    write_answer(problem, final, answer, join(folder, "back"), client)
-    landmarks = _landmarks(problem, start, final)
+    landmarks, members = _landmarks(problem, start, final)
+    known = None if members is None else (landmarks, members)
+    write_answer(problem, final, known, answer, join(folder, "back"), client)
     kept = kept_pairs(problem)
     return PartitionedFit(
         answer, focal_sets, solution, start.d0, start.d0_curve, landmarks, kept, data
@@ -184,15 +187,28 @@ def _descend(
         executor.close()
 
 
-def _landmarks(problem: PartitionedProblem, start: Start, final: PartitionArray) -> Landmarks:
-    """The landmarks with their final masses, named by object."""
-    landmarks, shuffle = start.landmarks, final.shuffle
-    position = landmarks.objects.astype(np.int64)
-    partition = np.searchsorted(shuffle.bounds, position, side="right") - 1
-    mass = np.empty((len(position), final.width), np.float32)
+def _landmarks(
+    problem: PartitionedProblem, start: Start, final: PartitionArray
+) -> tuple[Landmarks, Members | None]:
+    """The landmarks with their final masses, named by object, and those that stayed in groups."""
+    landmarks = start.landmarks
+    mass = _rows_at(final, landmarks.objects)
+    objects = final.shuffle.objects_of(landmarks.objects.astype(np.int64)).astype(np.uint32)
+    found = replace(landmarks, mass=mass, objects=objects)
+    if problem.near is None or problem.labels is None:
+        return found, None
+    began = _rows_at(problem.labels, landmarks.objects)[:, 0]
+    members = Members.of(mass, began, problem.focal_sets, problem.sparse)
+    members.confirm(mass, began, problem.d0, landmarks.source.distances)
+    return found.with_members(), members
+
+
+def _rows_at(stored: PartitionArray, positions: NDArray[Any]) -> NDArray[Any]:
+    """Rows of a store at some positions."""
+    positions, bounds = positions.astype(np.int64), stored.shuffle.bounds
+    partition = np.searchsorted(bounds, positions, side="right") - 1
+    found = np.empty((len(positions), stored.width), stored.dtype)
     for b in np.unique(partition).tolist():
         mine = partition == b
-        mass[mine] = final.read(b)[position[mine] - shuffle.bounds[b]]
-    objects = shuffle.objects_of(position).astype(np.uint32)
-    found = replace(landmarks, mass=mass, objects=objects)
-    return found if problem.near is None else found.with_members()
+        found[mine] = stored.read(b)[positions[mine] - bounds[b]]
+    return found
