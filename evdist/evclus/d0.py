@@ -24,6 +24,7 @@ from evdist.evclus.resolution import (
     misfit,
     most_plausible,
     neighbours,
+    outlying,
     reference,
     settled,
 )
@@ -94,34 +95,35 @@ def choose_d0(
     D = _all_dissimilarities(source)
     graph = neighbours(D)
     own = _Tried.of(source, QUANTILES, focal_sets, k, seed)
-    partitions, misfits = _judged([own], rows, focal_sets, graph)
+    partitions, misfits, outliers = _judged([own], rows, focal_sets, graph)
     others: list[NDArray[np.int64]] = []
     along_graph: list[float] = []
     if source.n <= MOST_ALONG and not settled(partitions, misfits, n_clusters):
         paths = map(MatrixSource.of, along(D, graph))
         tried = [_Tried.of(path, QUANTILES_ALONG, focal_sets, k, seed) for path in paths]
-        others, along_graph = _judged(tried, rows, focal_sets, graph)
+        others, along_graph, _ = _judged(tried, rows, focal_sets, graph)
     labels = partitions + others
     known = labels[reference(misfits, along_graph, labels)]
-    chosen, agreement = closest(partitions, known, n_clusters)
+    chosen, agreement = closest(partitions, known, n_clusters, outliers)
     return [own.d0[i] for i in chosen], list(zip(QUANTILES, agreement, strict=True))
 
 
 def _judged(
     tried: Sequence[_Tried], rows: Starter, focal_sets: FocalSets, graph: sparse.csr_array
-) -> tuple[list[NDArray[np.int64]], list[float]]:
-    """Labels and misfit of every d0, each from the best of its starts."""
+) -> tuple[list[NDArray[np.int64]], list[float], list[float]]:
+    """Labels, misfit and share of outliers of every d0, each from the best of its starts."""
     found = tried[0].trial.solve(
         rows, [p for one in tried for p in one.problems_from_starts],
         [start for one in tried for start in one.starts * len(one.problems)], TRIAL_STOP,
     )  # fmt: skip
-    labels, misfits = [], []
+    labels, misfits, outliers = [], [], []
     for one in tried:
         mine, found = found[: one.count], found[one.count :]
         for mass, objective, spread in one.best(mine):
             labels.append(most_plausible(mass, focal_sets))
             misfits.append(misfit(mass, objective, spread, focal_sets, graph))
-    return labels, misfits
+            outliers.append(outlying(mass))
+    return labels, misfits, outliers
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ MISFIT_TIE, SAME = 0.05, 0.85
 HANDICAP, ANOTHER = 0.01, 0.9
 #: So many d0 that give the same partition, with this adjusted Rand index, settle it.
 SETTLED, UNMOVED = 7, 0.98
+#: A d0 that calls a larger share of the objects outliers is not taken where another calls fewer so.
+MOST_OUTLIERS = 0.9
 #: Objects of the smallest cluster, as a share of the mean, below which a cluster counts as unused,
 #: and what that takes from the agreement: a tiny cluster may be missed on the sample alone.
 UNUSED, UNUSED_COST = 0.05, 0.1
@@ -156,13 +158,21 @@ def reference(own: Sequence[float], others: Sequence[float], partitions: Sequenc
     )
 
 
-def closest(partitions: Sequence[NDArray], known: NDArray, c: int) -> tuple[list[int], list[float]]:
+def outlying(mass: NDArray) -> float:
+    """The share of objects whose largest mass is on the empty set."""
+    return float((mass[:, 0] >= mass.max(axis=1)).mean())
+
+
+def closest(
+    partitions: Sequence[NDArray], known: NDArray, c: int, outliers: Sequence[float]
+) -> tuple[list[int], list[float]]:
     """Which partitions, by rising d0, agree most, the one to prefer first; how far each does.
 
     With the reference `known`, and with those of the next smaller and larger d0: one that changes
     with d0 is chance, and the reference may be one of them. One that leaves clusters unused counts
     UNUSED_COST less. Of those within TIE of the best the last is preferred: a large d0 gives least
-    mass to the empty set and leaves open what lies between clusters.
+    mass to the empty set and leaves open what lies between clusters. `outliers` are the shares of
+    outliers: labels may agree well where hardly an object is said to be in its cluster.
     """
     to_next = [float(adjusted_rand_score(a, b)) for a, b in pairwise(partitions)]
     agreement = [
@@ -171,5 +181,7 @@ def closest(partitions: Sequence[NDArray], known: NDArray, c: int) -> tuple[list
         - UNUSED_COST * (not all_used(labels, c))
         for i, labels in enumerate(partitions)
     ]
-    ties = [i for i, a in enumerate(agreement) if a >= max(agreement) - TIE]
+    most = max(MOST_OUTLIERS, min(outliers))
+    taken = {i: a for i, a in enumerate(agreement) if outliers[i] <= most}
+    ties = [i for i, a in taken.items() if a >= max(taken.values()) - TIE]
     return ties[::-1], agreement

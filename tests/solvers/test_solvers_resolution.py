@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_wine, make_moons
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
 
 from evdist import EVCLUS
 from evdist.belief import FocalSets
@@ -21,6 +22,7 @@ from evdist.evclus.resolution import (
     misfit,
     modularity,
     neighbours,
+    outlying,
     reference,
     settled,
 )
@@ -108,20 +110,39 @@ def test_a_cluster_that_is_not_used_costs_one():
     assert misfit(sure, 0.0, 0.25, SETS, graph) == pytest.approx(1 - modularity(labels, graph))
 
 
+def test_an_outlier_has_its_largest_mass_on_the_empty_set():
+    mass = np.array([[0.5, 0.2, 0.3], [0.4, 0.4, 0.2], [0.1, 0.8, 0.1], [0.3, 0.2, 0.5]])
+    assert outlying(mass) == 0.5
+
+
 KNOWN = np.repeat([0, 1], 10)
 OTHER = np.tile([0, 1], 10)
 
 
 def test_of_partitions_that_agree_alike_the_last_is_preferred():
-    chosen, agreement = closest([OTHER, KNOWN, 1 - KNOWN, KNOWN, OTHER], KNOWN, 2)
+    chosen, agreement = closest([OTHER, KNOWN, 1 - KNOWN, KNOWN, OTHER], KNOWN, 2, [0.0] * 5)
     assert chosen == [2]
     assert agreement[2] == 1
-    assert closest([KNOWN, KNOWN, KNOWN], KNOWN, 2)[0] == [2, 1, 0]
+    assert closest([KNOWN, KNOWN, KNOWN], KNOWN, 2, [0.0] * 3)[0] == [2, 1, 0]
+
+
+def test_a_d0_that_calls_nearly_all_objects_outliers_is_not_taken_while_others_do_not():
+    partitions = [KNOWN, KNOWN, OTHER]
+    assert closest(partitions, KNOWN, 2, [0.97, 0.95, 0.1])[0] == [2]
+    assert closest(partitions, KNOWN, 2, [0.97, 0.9, 0.1])[0] == [1]
+    assert closest(partitions, KNOWN, 2, [0.97, 0.95, 0.96])[0] == [1]  # the fewest of all
+
+
+def test_defaults_do_not_call_all_wines_outliers():
+    """With this seed the labels of the smallest d0 agree most: three of 178 were in a cluster."""
+    X = StandardScaler().fit_transform(load_wine().data)
+    model = EVCLUS(3, random_state=3).fit(X)
+    assert model.credal_partition_.outliers().mean() < 0.5
 
 
 def test_agreement_counts_the_reference_twice_and_both_neighbours_once():
     far = adjusted_rand_score(KNOWN, OTHER)
-    agreement = closest([OTHER, KNOWN, KNOWN, OTHER], KNOWN, 2)[1]
+    agreement = closest([OTHER, KNOWN, KNOWN, OTHER], KNOWN, 2, [0.0] * 4)[1]
     assert agreement == pytest.approx([far, (5 + far) / 6, (5 + far) / 6, far])
 
 
@@ -129,7 +150,7 @@ def test_a_partition_that_no_other_d0_confirms_is_not_taken_though_it_is_the_ref
     """An object of the border moved with one d0 only; a reference always agrees with itself."""
     odd = KNOWN.copy()
     odd[9] = 1
-    assert closest([KNOWN, KNOWN, KNOWN, odd, OTHER], odd, 2)[0][0] == 1
+    assert closest([KNOWN, KNOWN, KNOWN, odd, OTHER], odd, 2, [0.0] * 5)[0][0] == 1
 
 
 def test_the_reference_is_the_least_misfit_with_a_handicap_for_ways_along_the_graph():
@@ -149,10 +170,10 @@ def test_a_partition_that_leaves_a_cluster_unused_must_agree_more_than_one_that_
     """Three clusters were asked for. The third may be one object of twenty, or four."""
     one, four = KNOWN.copy(), KNOWN.copy()
     one[9], four[8:12] = 2, 2
-    chosen, agreement = closest([one, one, one, KNOWN], KNOWN, 3)
+    chosen, agreement = closest([one, one, one, KNOWN], KNOWN, 3, [0.0] * 4)
     assert chosen == [1, 0]
     assert agreement[3] == pytest.approx(2 / 3 + adjusted_rand_score(one, KNOWN) / 3 - UNUSED_COST)
-    assert closest([four, KNOWN, KNOWN], KNOWN, 3)[0] == [2]
+    assert closest([four, KNOWN, KNOWN], KNOWN, 3, [0.0] * 3)[0] == [2]
 
 
 def test_most_d0_with_one_partition_that_uses_every_cluster_settle_it():
