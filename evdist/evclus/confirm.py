@@ -3,7 +3,7 @@
 With many clusters an object has partners in few of them. Mass on a cluster without partners
 conflicts with every partner, as mass on the empty set does, and where partners have mass on Omega a
 little less, which fits their dissimilarities a little better. So the sweeps may bring an outlier to
-a cluster that it was never compared with, and call it a sure member: 1 to 5 in a hundred of the
+a cluster that it was never compared with, and call it a sure member: 1 to 3 in a hundred of the
 outliers among 16 to 100 Gaussians.
 
 An object that has come to another cluster than that of its group, where it began, is therefore
@@ -33,7 +33,7 @@ MOST = 0.5
 #: Objects that are looked at at a time.
 _BLOCK = 1 << 18
 
-#: Of objects (rows,) to landmarks (rows, MEMBERS).
+#: Dissimilarities of objects (rows,) to landmarks (rows, MEMBERS).
 Distances = Callable[[NDArray[np.uint32], NDArray[np.uint32]], NDArray[np.float32]]
 
 
@@ -103,6 +103,7 @@ class Members:
         d0: float,
         distances: Distances,
     ) -> None:
+        """Change `rows` of the masses, which came from `home` to `label`, where that is far."""
         there, here = (distances(rows, self.number[to]).min(axis=1) for to in (label, home))
         far = (there > d0) & (here < there)
         rows, label, home, delta = rows[far], label[far], home[far], here[far]

@@ -24,13 +24,13 @@ from evdist.evclus.resolution import (
     misfit,
     most_plausible,
     neighbours,
-    outlying,
     reference,
     settled,
 )
 from evdist.evclus.rows.protocol import Starter
 from evdist.evclus.sampling import random_dissimilarities
 from evdist.evclus.trial import TRIAL_STOP, Trial, best_of, draw_starts, some_objects
+from evdist.partition import views
 
 #: d0 = "auto" tries these quantiles of the dissimilarities, and fewer along the neighbour graph,
 #: where gaps are so large that small ones never win.
@@ -122,7 +122,7 @@ def _judged(
         for mass, objective, spread in one.best(mine):
             labels.append(most_plausible(mass, focal_sets))
             misfits.append(misfit(mass, objective, spread, focal_sets, graph))
-            outliers.append(outlying(mass))
+            outliers.append(float(views.outliers(mass, focal_sets).mean()))
     return labels, misfits, outliers
 
 

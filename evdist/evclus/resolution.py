@@ -158,11 +158,6 @@ def reference(own: Sequence[float], others: Sequence[float], partitions: Sequenc
     )
 
 
-def outlying(mass: NDArray) -> float:
-    """The share of objects whose largest mass is on the empty set."""
-    return float((mass[:, 0] >= mass.max(axis=1)).mean())
-
-
 def closest(
     partitions: Sequence[NDArray], known: NDArray, c: int, outliers: Sequence[float]
 ) -> tuple[list[int], list[float]]:

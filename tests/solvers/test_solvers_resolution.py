@@ -22,7 +22,6 @@ from evdist.evclus.resolution import (
     misfit,
     modularity,
     neighbours,
-    outlying,
     reference,
     settled,
 )
@@ -108,11 +107,6 @@ def test_a_cluster_that_is_not_used_costs_one():
     labels = np.array([0, 0, 0, 1, 1, 1])
     sure = np.eye(5, dtype=np.float32)[1 + labels]
     assert misfit(sure, 0.0, 0.25, SETS, graph) == pytest.approx(1 - modularity(labels, graph))
-
-
-def test_an_outlier_has_its_largest_mass_on_the_empty_set():
-    mass = np.array([[0.5, 0.2, 0.3], [0.4, 0.4, 0.2], [0.1, 0.8, 0.1], [0.3, 0.2, 0.5]])
-    assert outlying(mass) == 0.5
 
 
 KNOWN = np.repeat([0, 1], 10)
