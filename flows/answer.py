@@ -19,7 +19,8 @@ __all__ = ["publish"]
 
 def publish(result: JobResult) -> None:
     """Words, a table of clusters, a picture."""
-    key, facts = result.folder.id, collect(result.partition)
+    key, partition = result.folder.id, result.partition.in_memory()
+    facts = collect(partition)
     create_markdown_artifact(
         f"## {key}\n\n{in_words(facts)}\n\n"
         f"Report: `{result.report}`\n\nMasses: `{result.folder.path('masses.zarr')}`\n",
@@ -28,5 +29,5 @@ def publish(result: JobResult) -> None:
     rows = [{"cluster": k, **row} for k, row in enumerate(result.metrics["clusters"])]
     create_table_artifact(rows, key=f"clusters-{key}")
     # Inside the artifact: a user of Prefect need not have access to the storage.
-    picture = b64encode(to_png(sizes(facts.summary))).decode("ascii")
+    picture = b64encode(to_png(sizes(partition, level=facts.answer))).decode("ascii")
     create_image_artifact(f"data:image/png;base64,{picture}", key=f"sizes-{key}")

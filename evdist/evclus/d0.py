@@ -141,7 +141,7 @@ class _Tried:
     ) -> _Tried:
         trial = Trial.of(source, k, seed)
         known = random_dissimilarities(source, seed)
-        d0 = [positive_quantile(known, q) for q in quantiles]
+        d0 = positive_quantiles(known, quantiles)
         problems = [trial.problem(value, focal_sets) for value in d0]
         return cls(trial, d0, problems, draw_starts(source, focal_sets, TRIAL_STARTS, seed, "auto"))
 
@@ -174,12 +174,18 @@ def _all_dissimilarities(source: Source) -> NDArray[np.float64]:
 
 def positive_quantile(D: NDArray, q: float) -> float:
     """A quantile of the dissimilarities, or the next larger one when that is zero."""
-    d0 = float(np.quantile(D, q))
-    if d0 > 0:
-        return d0
+    return positive_quantiles(D, [q])[0]
+
+
+def positive_quantiles(D: NDArray, q: Sequence[float]) -> list[float]:
+    """Quantiles of the dissimilarities, each the next larger one where that is zero."""
+    D = np.sort(D, axis=None)  # once; and NumPy rounds a list of q in another way than one q
+    found = [float(np.quantile(D, one, overwrite_input=True)) for one in q]
+    if min(found) > 0:
+        return found
     positive = D[D > 0]
     if not positive.size:
         raise ValueError(
             "All dissimilarities are zero: every object is the same. There is nothing to cluster."
         )
-    return float(positive.min())
+    return [value if value > 0 else float(positive.min()) for value in found]

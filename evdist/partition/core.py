@@ -6,6 +6,7 @@ functions and clustering" (2017).
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import operator
 import os
@@ -141,7 +142,9 @@ class CredalPartition(DerivedViews):
 
     def with_ids(self, ids: Any) -> CredalPartition:
         """The same partition with these ids; None removes them."""
-        return replace(self, ids=ids)
+        named = copy.copy(self)  # whose masses were checked
+        object.__setattr__(named, "ids", checked_ids(ids, self.n_objects))
+        return named
 
     def row(self, id: Any) -> int:
         """Row of the object with this id, or a KeyError; without ids, the row number itself."""

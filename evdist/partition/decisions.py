@@ -188,6 +188,14 @@ class Decisions:
         """ "sure", "between" or "outlier"; (n,), computed."""
         return np.array(DECISIONS)[np.asarray(self.codes)]
 
+    def members(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Objects that are surely in each cluster, and those for which it stays open; (c,) each.
+
+        Computed; the second count takes in the first.
+        """
+        still = self.open if isinstance(self.open, OpenTable) else np.asarray(self.open)
+        return still[np.asarray(self.sure)].sum(axis=0), still.sum(axis=0)
+
     def open_names(self) -> list[str]:
         """Open clusters as names of sets: "{2}", "{0,2}", "∅" for an outlier."""
         return named_sets(self.open)

@@ -26,6 +26,9 @@ BLOCK_SIZE = 1 << 18
 MIN_ROWS, MAX_ROWS = 1 << 10, 1 << 16
 #: Blocks in a piece of an array in memory, which one thread works through.
 PIECE_BLOCKS = 4
+#: Threads of NumPy calls on blocks, at most. Between the calls one runs at a time: sixteen took
+#: half as long again as eight.
+MOST_THREADS = 8
 
 #: A block function: (rows, number of the first of them) -> array.
 BlockFunction = Callable[[NDArray[Any], int], Any]
@@ -68,7 +71,7 @@ def _each(function: BlockFunction, table: Any, rows: int, n_threads: int | None)
         return [function(np.asarray(piece[lo : lo + rows]), start + lo) for lo in cuts]
 
     starts = range(0, n, step)
-    threads = min(thread_count(n_threads), len(starts))
+    threads = min(thread_count(n_threads), len(starts), MOST_THREADS)
     if threads <= 1:
         return [result for start in starts for result in one(start)]
     with ThreadPoolExecutor(threads) as pool:

@@ -9,7 +9,7 @@ N*   nonspecificity of an object, divided by log2 c so that it lies in [0, 1]:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.belief import nonspecificity as object_nonspecificity
-from evdist.partition import CredalPartition, Summary, views
+from evdist.partition import CredalPartition, Decisions, Summary, views
 from evdist.partition.rows import gather_rows
 from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame, tint
 
@@ -31,7 +31,8 @@ REST = "#777777"
 def sizes(
     partition: CredalPartition | Summary,
     *,
-    rule: Literal["mass", "dominance"] = "mass",
+    rule: Literal["decision", "mass", "dominance"] = "decision",
+    level: float | Decisions | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Sizes of clusters: sure members (full bar), possible members (pale end), outliers.
@@ -41,14 +42,18 @@ def sizes(
     Parameters
     ----------
     partition : CredalPartition of n objects, or its summary
-    rule : {"mass", "dominance"}
-        How the approximations are formed, see :meth:`CredalPartition.lower`; that of the summary
-        where one is given.
+        Of a summary its approximations are drawn.
+    rule : {"decision", "mass", "dominance"}
+        "decision" counts what :meth:`CredalPartition.decide` says: the sure members of each
+        cluster, and all objects for which it stays open. The others count the lower and upper
+        approximations, see :meth:`CredalPartition.lower`.
+    level : float or Decisions, optional
+        That of the decision; or what :meth:`CredalPartition.decide` said, where it is known.
     """
-    found = partition if isinstance(partition, Summary) else partition.summary(rule)
-    named = _named(found.sizes.labels)
-    sure, possible = (_with_rest(x, named) for x in (found.sizes.lower, found.sizes.upper))
-    outliers = found.n_outliers
+    counted = _counted(partition, rule, level)
+    named = _named(counted.largest)
+    sure, possible = (_with_rest(x, named) for x in (counted.sure, counted.possible))
+    outliers = counted.outliers
     ax = _rows_of_bars(named, partition.n_clusters, ax)
     at = np.arange(len(sure))
     colours = [cluster_colour(int(k)) for k in named] + [REST] * (len(sure) - len(named))
@@ -72,12 +77,35 @@ def sizes(
         ax,
         2,
         [
-            Patch(color=grey, label="sure members"),
-            Patch(facecolor=tint(grey), edgecolor=grey, hatch="///", label="possible members"),
+            Patch(color=grey, label=counted.names[0]),
+            Patch(facecolor=tint(grey), edgecolor=grey, hatch="///", label=counted.names[1]),
         ],
     )
     ax.set(xlabel="objects", title="Sizes of clusters")
     return ax
+
+
+class _Counted(NamedTuple):
+    """Objects of each cluster, (c,), and what they are called."""
+
+    largest: NDArray[np.int64]  # by which clusters are chosen for a bar of their own
+    sure: NDArray[np.int64]
+    possible: NDArray[np.int64]
+    outliers: int
+    names: tuple[str, str]
+
+
+def _counted(
+    partition: CredalPartition | Summary, rule: str, level: float | Decisions | None
+) -> _Counted:
+    if rule == "decision" and not isinstance(partition, Summary):
+        said = level if isinstance(level, Decisions) else partition.decide(level)
+        sure, still = said.members()
+        outliers = int(np.asarray(said.outlier).sum())
+        return _Counted(still, sure, still, outliers, ("sure members", "possible members"))
+    found = partition if isinstance(partition, Summary) else partition.summary(rule)
+    sizes, names = found.sizes, ("lower approximation", "upper approximation")
+    return _Counted(sizes.labels, sizes.lower, sizes.upper, found.n_outliers, names)
 
 
 def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axes:

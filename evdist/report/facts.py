@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.partition import CredalPartition, Summary, decisions, sparse_views, views
+from evdist.partition import CredalPartition, Decisions, Summary, decisions, sparse_views, views
 from evdist.partition.rows import gather_rows
 from evdist.partition.sparse import SparseMasses
 
@@ -65,26 +65,27 @@ class Facts:
     """All that the text and the tables of a report need to know about a partition."""
 
     summary: Summary
+    answer: Decisions
     clusters: tuple[ClusterRow, ...]
     focal: tuple[tuple[str, float], ...]
     uncertain: tuple[UncertainRow, ...]
 
 
 def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts:
-    """Look at a partition block by block; keeps a few numbers of each.
+    """Look at a partition block by block; keeps a few numbers of each, and what is decided.
 
     ``summary`` is that of the partition, where it is known already.
     """
     if partition.n_objects == 0:
         raise ValueError("A report needs at least one object, got an empty partition.")
     summary = partition.summary() if summary is None else summary
+    answer = partition.decide(summary.level)
     looks = _looks(partition)
-    sizes = summary.sizes
     many = np.sum([look.many for look in looks], axis=0)
     mean = np.sum([look.vague for look in looks], axis=0) / np.maximum(many, 1)
     clusters = [
         ClusterRow(k, int(many[k]), int(sure), int(possible), float(mean[k]))
-        for k, (sure, possible) in enumerate(zip(sizes.lower, sizes.upper, strict=True))
+        for k, (sure, possible) in enumerate(zip(*answer.members(), strict=True))
     ]
     if many[-1]:
         clusters.append(ClusterRow(None, int(many[-1]), None, None, float(mean[-1])))
@@ -92,6 +93,7 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
     names = partition.focal_sets.names
     return Facts(
         summary=summary,
+        answer=answer,
         clusters=tuple(clusters),
         focal=tuple((names[q], float(summary.mean_mass[q])) for q in chosen),
         uncertain=_uncertain_rows(looks, partition, summary.level),

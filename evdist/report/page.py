@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 
 from evdist import __version__, plot
 from evdist.partition import CredalPartition, Summary
-from evdist.partition.decisions import Decisions
 from evdist.plot import PairDensity
 from evdist.report.facts import Facts, collect, duration, in_words, plain
 from evdist.report.objects import DRAWN, Describe, described, object_data
@@ -142,7 +141,6 @@ def render_report(
         )
     drawn = X if coordinates is None else coordinates
     facts = collect(partition, summary)
-    answer = partition.decide(facts.summary.level)
     script = files(__package__).joinpath("script.js").read_text(encoding="utf-8")
     return (
         _environment()
@@ -152,17 +150,17 @@ def render_report(
             version=__version__,
             facts=facts,
             words=in_words(facts),
-            explained=_explained(partition, facts, answer, X),
+            explained=_explained(partition, facts, X),
             script=script,
             policy=_policy(script),
             objects=object_data(
                 partition,
-                answer,
+                facts.answer,
                 drawn,
                 describe or (None if X is None else described(X)),
             ),
             notes=[notes] if isinstance(notes, str) else list(notes or ()),
-            pictures=list(_pictures(partition, facts, answer, drawn, history, shepard)),
+            pictures=list(_pictures(partition, facts, drawn, history, shepard)),
             parameters=_texts(parameters),
             metrics=_texts(metrics),
             timings=[(str(stage), duration(float(s))) for stage, s in (timings or {}).items()],
@@ -171,12 +169,10 @@ def render_report(
     )
 
 
-def _explained(
-    partition: CredalPartition, facts: Facts, answer: Decisions, X: ArrayLike | None
-) -> list[str]:
+def _explained(partition: CredalPartition, facts: Facts, X: ArrayLike | None) -> list[str]:
     """Why the most uncertain objects are where they are, in words."""
     some = facts.uncertain[:EXPLAINED]
-    return [str(partition.explain(one.row, X, level=answer)) for one in some]
+    return [str(partition.explain(one.row, X, level=facts.answer)) for one in some]
 
 
 def _policy(script: str) -> str:
@@ -210,7 +206,6 @@ def _picture(svg: bytes, alt: str, caption: str) -> _Picture:
 def _pictures(
     partition: CredalPartition,
     facts: Facts,
-    answer: Decisions,
     X: ArrayLike | None,
     history: ArrayLike | Mapping[str, ArrayLike] | None,
     shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None,
@@ -219,7 +214,9 @@ def _pictures(
         plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
         yield _picture(
             plot.to_svg(
-                plot.approximations(partition, X, rule="decision", level=answer, max_points=DRAWN)
+                plot.approximations(
+                    partition, X, rule="decision", level=facts.answer, max_points=DRAWN
+                )
             ),
             f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
             "hulls of the sure members, and of all objects that stay open, of "
@@ -234,7 +231,7 @@ def _pictures(
         if row.number is not None
     )
     yield _picture(
-        plot.to_svg(plot.sizes(facts.summary)),
+        plot.to_svg(plot.sizes(partition, level=facts.answer)),
         f"Bar chart of the number of sure to possible members. {sizes}; "
         f"outliers: {facts.summary.n_outliers:,}.",
         "How many objects surely (full bars) and possibly (with the hatched ends) belong to each "

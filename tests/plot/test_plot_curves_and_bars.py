@@ -153,9 +153,21 @@ def test_bars_of_nonspecificity_average_over_the_objects_of_each_cluster(partiti
     plot.to_svg(ax)
 
 
-def test_the_sizes_of_a_summary_are_those_of_its_partition(partition):
-    here, there = plot.sizes(partition), plot.sizes(partition.summary())
+def test_the_sizes_of_a_summary_are_the_approximations_of_its_partition(partition):
+    here, there = plot.sizes(partition, rule="mass"), plot.sizes(partition.summary())
     assert [p.get_width() for p in here.patches] == [p.get_width() for p in there.patches]
+    for ax in (here, there):
+        named = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert named == ["lower approximation", "upper approximation"]
+
+
+def test_bars_of_sure_members_are_those_of_the_decision_at_any_level(partition):
+    for level in (0.6, 0.9, 1.0):
+        said = partition.decide(level)
+        for ax in (plot.sizes(partition, level=level), plot.sizes(partition, level=said)):
+            assert sum(bars(ax, "sure")) == said.sure.sum()
+            assert sum(bars(ax, "sure")) + sum(bars(ax, "possible")) == said.open.sum()
+            assert bars(ax, "outliers") == [said.outlier.sum()]
 
 
 def test_a_dask_partition_gives_the_same_bars(partition):

@@ -336,6 +336,16 @@ def test_chart_and_table_say_the_same_nonspecificity(partition):
     assert sum(row.labelled for row in rows) == partition.n_objects
 
 
+def test_chart_table_and_words_count_the_same_sure_members(partition):
+    facts = collect(partition)
+    rows = [row for row in facts.clusters if row.number is not None]
+    assert sum(row.sure for row in rows) == facts.summary.n_sure
+    assert sum(row.possible for row in rows) >= facts.summary.n_sure + 2 * facts.summary.n_between
+    ax = plot.sizes(partition, level=facts.answer)
+    sure = [bar.get_width() for bar in ax.patches if bar.get_gid() == "sure"]
+    assert sure == [row.sure for row in rows]
+
+
 def alts(text: str) -> list[str]:
     return [image["alt"] for image in Page(text).all("img")]
 

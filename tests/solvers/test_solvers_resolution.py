@@ -22,6 +22,7 @@ from evdist.evclus.resolution import (
     misfit,
     modularity,
     neighbours,
+    rand_agreement,
     reference,
     settled,
 )
@@ -201,3 +202,9 @@ def test_objects_between_overlapping_clusters_stay_between():
     counts = model.credal_partition_.summary()
     assert counts.n_between > 40
     assert counts.n_outliers < 60
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=2, max_size=200))
+def test_agreement_is_the_adjusted_rand_index_to_the_last_bit(pairs):
+    a, b = np.array(pairs).T
+    assert rand_agreement(a, b) == adjusted_rand_score(a, b)

@@ -128,9 +128,7 @@ class Module:
             )
             self._shared[name] = shared
         values = [c_value(a) for a in args]
-        pointers = (ctypes.c_void_p * len(values))(
-            *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
-        )
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         with torch.cuda.device(self._device):
             stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
             started = _driver().cuLaunchKernel(
