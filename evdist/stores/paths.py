@@ -78,8 +78,10 @@ def size(url: Url) -> int:
 def read_bytes(url: Url) -> bytes | None:
     """The content of a small file; None when it is not there."""
     filesystem, path = _open(url)
+    # s3fs asks for the size first, to read large objects in parts: one request for a small one.
+    parts = {"max_concurrency": 1} if _is_s3(filesystem) else {}
     try:
-        return steady(lambda: filesystem.cat_file(path))
+        return steady(lambda: filesystem.cat_file(path, **parts))
     except FileNotFoundError:
         return None
 
@@ -196,8 +198,13 @@ def _make_patient(filesystem: Any) -> None:
 
     As it comes it gives up after two seconds, and at once where the server refuses connections.
     """
-    module = sys.modules.get("s3fs.core")
-    if module is not None and isinstance(filesystem, module.S3FileSystem):
+    if _is_s3(filesystem):
+        module = sys.modules["s3fs.core"]
         if module.S3FileSystem.retries < _S3_TRIES:
             module.S3FileSystem.retries = _S3_TRIES
             module.set_custom_error_handler(is_transient)
+
+
+def _is_s3(filesystem: Any) -> bool:
+    module = sys.modules.get("s3fs.core")
+    return module is not None and isinstance(filesystem, module.S3FileSystem)
