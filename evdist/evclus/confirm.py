@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.evclus.rows.sweep import GRID
 from evdist.kernels.distances import transform
-from evdist.kernels.sparse_rows import decode, encode, most_mass
+from evdist.kernels.looks import most_mass
+from evdist.kernels.sparse_rows import decode, encode
 
 #: Members of a cluster that an object is compared with.
 MEMBERS = 16

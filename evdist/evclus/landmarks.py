@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, contour
 from evdist.data.sources import AttributeSource, Source
-from evdist.kernels.sparse_rows import most_mass
+from evdist.kernels.looks import most_mass
 
 #: Landmarks of a cluster that an object near to it meets, and how many clusters are near.
 MEMBERS, NEAR_CLUSTERS = 16, 3

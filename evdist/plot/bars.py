@@ -22,6 +22,8 @@ from evdist.partition import CredalPartition, Decisions, Summary, views
 from evdist.partition.rows import gather_rows
 from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame, tint
 
+SizeRule = Literal["decision", "mass", "dominance"]
+
 UNION, EMPTY = "#0072B2", "#D55E00"
 #: More clusters than this are not read one by one: the largest get a bar, the rest one together.
 MOST_BARS = 25
@@ -31,7 +33,7 @@ REST = "#777777"
 def sizes(
     partition: CredalPartition | Summary,
     *,
-    rule: Literal["decision", "mass", "dominance"] = "decision",
+    rule: SizeRule = "decision",
     level: float | Decisions | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -96,14 +98,17 @@ class _Counted(NamedTuple):
 
 
 def _counted(
-    partition: CredalPartition | Summary, rule: str, level: float | Decisions | None
+    partition: CredalPartition | Summary, rule: SizeRule, level: float | Decisions | None
 ) -> _Counted:
-    if rule == "decision" and not isinstance(partition, Summary):
+    if isinstance(partition, Summary):
+        found = partition
+    elif rule == "decision":
         said = level if isinstance(level, Decisions) else partition.decide(level)
         sure, still = said.members()
         outliers = int(np.asarray(said.outlier).sum())
         return _Counted(still, sure, still, outliers, ("sure members", "possible members"))
-    found = partition if isinstance(partition, Summary) else partition.summary(rule)
+    else:
+        found = partition.summary(rule)
     sizes, names = found.sizes, ("lower approximation", "upper approximation")
     return _Counted(sizes.labels, sizes.lower, sizes.upper, found.n_outliers, names)
 
