@@ -75,6 +75,14 @@ def test_public_names_need_no_optional_package(root: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("module", ["sites", "partitions.owner"])
+def test_workers_that_sweep_do_not_wait_for_scikit_learn(root: Path, module: str) -> None:
+    """Each would import it for seconds, and workers are many."""
+    seen = modules_after(f"import evdist.evclus.{module}", root)
+    assert not {"sklearn", "pandas", "matplotlib", "torch"} & seen
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("code", ["from evdist import Client", "import flows.cluster"])
 def test_whoever_only_submits_or_schedules_does_not_wait_for_what_computes(
     root: Path, code: str
