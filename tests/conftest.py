@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from kept import end_all, kept
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -121,13 +122,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=order)
 
 
-@pytest.fixture(scope="session")
-def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Where one process runs a group after another, what the group shares ends with it."""
+    if nextitem is not None and "PYTEST_XDIST_WORKER" in os.environ:
+        ended, begins = (_group(one.nodeid.split("::")[0]) for one in (item, nextitem))
+        if ended != begins:
+            end_all()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    end_all()
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A client of two Dask workers, for all tests that leave them alive and as they were."""
     from dask_cluster import workers  # Dask takes a second to load
 
-    with workers(2, tmp_path_factory.mktemp("dask")) as client:
-        yield client
+    return kept("two workers", lambda: workers(2, tmp_path_factory.mktemp("dask")))
 
 
 @pytest.fixture

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, fault_cluster
+from kept import kept
 from s3_bucket import s3_bucket
 from service.servers import Prefect, prefect_server
 
 from evdist import Client
 
 
-@pytest.fixture(scope="session")
-def bucket() -> Iterator[str]:
+@pytest.fixture(scope="module")
+def bucket() -> str:
     """A bucket of a server that speaks S3."""
-    with s3_bucket("service") as url:
-        yield url
+    return kept("bucket", lambda: s3_bucket("service"))
 
 
 @dataclass
@@ -48,9 +49,13 @@ class Service:
         return Client(self.storage, self.prefect.api_url)
 
 
-@pytest.fixture(scope="session")
-def service(bucket, tmp_path_factory) -> Iterator[Service]:
-    folder: Path = tmp_path_factory.mktemp("service")
+@pytest.fixture(scope="module")
+def service(bucket, tmp_path_factory) -> Service:
+    return kept("service", lambda: running(bucket, tmp_path_factory.mktemp("service")))
+
+
+@contextmanager
+def running(bucket: str, folder: Path) -> Iterator[Service]:
     with fault_cluster(folder / "dask") as dask, prefect_server(folder) as prefect:
         found = Service(dask, prefect, bucket)
         try:
