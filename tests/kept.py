@@ -1,6 +1,7 @@
 """Servers and workers that several files of tests share, ended with the last of these tests.
 
-Those that nothing is asked of take a sixth of a core: they must not live as long as the session.
+Two idle Dask workers and their scheduler take 8 % of a core: they must not live as long as the
+session.
 """
 
 from __future__ import annotations

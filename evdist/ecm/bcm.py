@@ -31,18 +31,18 @@ Which sets there are is the choice of focal sets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from evdist.ecm.gamma import GammaClusterer
+from evdist.ecm.gamma import GammaClusterer, GammaModel
 from evdist.ecm.kernel import Costs
-from evdist.ecm.solver import Floats, Model, Sums
+from evdist.ecm.solver import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class BeliefModel(Model):
+class BeliefModel(GammaModel):
     """As a model of ECM, a set being as far as its clusters are from the object and each other.
 
     Parameters
@@ -50,9 +50,6 @@ class BeliefModel(Model):
     gamma : float
         Weight of the distances between the clusters of a set, at least 0.
     """
-
-    alpha: float = 0.0
-    gamma: float = 1.0
 
     @cached_property
     def part(self) -> Floats:
@@ -70,19 +67,9 @@ class BeliefModel(Model):
         """-gamma |A_j| s_j, which the kernel takes from the mean of the squared distances; (f,)."""
         return -self.gamma * self.focal_sets.cardinality * super().spread
 
-    def step(self, sums: Sums, *, move: bool = True) -> Model:
-        """The prototypes that minimise J for the masses behind `sums`."""
-        if not move:
-            return self
-        assert sums.B is not None
-        F = self.focal_sets.matrix.astype(float)
-        size = np.maximum(self.focal_sets.cardinality, 1).astype(float)
-        u = self.part * sums.W / size
-        H = np.diag(F.T @ (u * (1 + self.gamma * size))) - self.gamma * F.T @ (u[:, None] * F)
-        V = self.prototypes - self.centre
-        # Solved for the step: a prototype that no object determines stays where it is.
-        moved = np.linalg.lstsq(H, sums.B - H @ V, rcond=None)[0]
-        return replace(self, prototypes=self.prototypes + moved)
+    def system(self, F: Floats, size: Floats, W: Floats) -> Floats:
+        u = self.part * W / size
+        return np.diag(F.T @ (u * (1 + self.gamma * size))) - self.gamma * F.T @ (u[:, None] * F)
 
 
 class BCM(GammaClusterer):

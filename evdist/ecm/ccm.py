@@ -25,17 +25,17 @@ Differs: the paper lets sets have at most T_c clusters; here that is the choice 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from evdist.ecm.gamma import GammaClusterer
-from evdist.ecm.solver import Floats, Model, Sums
+from evdist.ecm.gamma import GammaClusterer, GammaModel
+from evdist.ecm.solver import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class CredalModel(Model):
+class CredalModel(GammaModel):
     """As a model of ECM with alpha = 0, sets being as far as their clusters.
 
     Parameters
@@ -44,28 +44,15 @@ class CredalModel(Model):
         Weight of the distance to the centre of a set, at least 0.
     """
 
-    alpha: float = 0.0
-    gamma: float = 1.0
-
     @cached_property
     def spread(self) -> Floats:
         """s_j gamma / (|A_j| + gamma), (f,)."""
         size = np.maximum(self.focal_sets.cardinality, 1)
         return super().spread * self.gamma / (size + self.gamma)
 
-    def step(self, sums: Sums, *, move: bool = True) -> Model:
-        """The prototypes that minimise J for the masses behind `sums`."""
-        if not move:
-            return self
-        assert sums.B is not None
-        F = self.focal_sets.matrix.astype(float)
-        size = np.maximum(self.focal_sets.cardinality, 1).astype(float)
-        u = sums.W / (size + self.gamma)
-        H = np.diag(F.T @ u) + F.T @ ((u * self.gamma / size**2)[:, None] * F)
-        V = self.prototypes - self.centre
-        # Solved for the step: a prototype that no object determines stays where it is.
-        moved = np.linalg.lstsq(H, sums.B - H @ V, rcond=None)[0]
-        return replace(self, prototypes=self.prototypes + moved)
+    def system(self, F: Floats, size: Floats, W: Floats) -> Floats:
+        u = W / (size + self.gamma)
+        return np.diag(F.T @ u) + F.T @ ((u * self.gamma / size**2)[:, None] * F)
 
 
 class CCM(GammaClusterer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,19 +11,47 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
 from evdist.ecm.base import MeansClusterer, beta_for, checked_model, delta_for
-from evdist.ecm.solver import Model
+from evdist.ecm.solver import Floats, Model, Sums
 from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative
 
 _FAMILIES = ("simple", "pairs", "full")
 
 
+@dataclass(frozen=True, eq=False)
+class GammaModel(Model):
+    """A model of ECM whose prototypes solve a linear system H V = B that depends on gamma.
+
+    Parameters
+    ----------
+    gamma : float, at least 0
+    """
+
+    alpha: float = 0.0
+    gamma: float = 1.0
+
+    def system(self, F: Floats, size: Floats, W: Floats) -> Floats:
+        """H, (c, c), of sets F (f, c) with `size` clusters and the weights W (f,) of `Sums`."""
+        raise NotImplementedError
+
+    def step(self, sums: Sums, *, move: bool = True) -> Model:
+        """The prototypes that minimise J for the masses behind `sums`."""
+        if not move:
+            return self
+        assert sums.B is not None
+        size = np.maximum(self.focal_sets.cardinality, 1).astype(float)
+        H = self.system(self.focal_sets.matrix.astype(float), size, sums.W)
+        V = self.prototypes - self.centre
+        # Solved for the step: a prototype that no object determines stays where it is.
+        moved = np.linalg.lstsq(H, sums.B - H @ V, rcond=None)[0]
+        return replace(self, prototypes=self.prototypes + moved)
+
+
 @dataclass(eq=False, repr=False)
 class GammaClusterer(MeansClusterer):
     """The parameters, the model to start from and the state on disk; a subclass names its model."""
 
-    #: A model of ECM with the field `gamma`.
-    _model_type: ClassVar[Callable[..., Model]]
+    _model_type: ClassVar[Callable[..., GammaModel]]
 
     #: Read by the checks and the descent that all prototype-based clusterers share.
     alpha, metric = 0.0, "euclidean"

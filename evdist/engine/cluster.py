@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from concurrent import futures
@@ -52,7 +53,7 @@ PATIENCE = 5.0
 _FORGET = 5.0
 
 
-class PinnedTasks:
+class PinnedTasks(ABC):
     """Tasks that must run on their own worker, once, and what to do when it is lost."""
 
     _client: Client
@@ -63,6 +64,36 @@ class PinnedTasks:
     _owners: dict[str, list[int]]
     #: The states on the workers live as long as these do, and these no longer than the client.
     _shares: list[Future[Any]]
+    #: `skip_below` of each sweep since the restore point, to do them again.
+    _since: list[float]
+
+    @abstractmethod
+    def _try_install(self) -> bool | None:
+        """Hand every worker what it owns at the restore point; None when one was lost."""
+
+    @abstractmethod
+    def _sweep_once(self, skip_below: float) -> float | None:
+        """One sweep, which is added to those since the restore point; None when one was lost."""
+
+    def _install(self) -> None:
+        until_done(self._try_install, "Workers are lost faster than they can be set up.")
+
+    def _recovering(self, attempt: Callable[[], T | None]) -> T:
+        """Call `attempt` until it succeeds, going back to the restore point in between."""
+        return until_done(attempt, "Workers are lost faster than sweeps are done.", self._restore)
+
+    def _restore(self) -> None:
+        """Go back to the restore point and do the sweeps since then again."""
+        again = self._since
+
+        def attempt() -> bool | None:
+            with suppress(TimeoutError):
+                wait_for_workers(self._client, len(self._owners), PATIENCE)
+            self._install()
+            self._since = []
+            return all(self._sweep_once(skip) is not None for skip in again) or None
+
+        until_done(attempt, "Workers are lost faster than sweeps can be done again.")
 
     def _workers(self) -> dict[str, int]:
         return dict(sorted(wait_for_workers(self._client).items()))
@@ -148,15 +179,10 @@ class ClusterExecutor(PinnedTasks):
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
         self._restore_every = whole_cycles(restore_every)
         self._point = np.ascontiguousarray(mass, dtype=np.float32)
-        #: `skip_below` of each sweep since the restore point, to do them again.
-        self._since: list[float] = []
+        self._since = []
         self._install()
 
     # -- placing the work
-    def _install(self) -> None:
-        """Hand every worker its pieces and the masses of the restore point."""
-        until_done(self._try_install, "Workers are lost faster than they can be set up.")
-
     def _try_install(self) -> bool | None:
         workers = self._workers()
         equal = self.problem.device_group is not None
@@ -184,23 +210,6 @@ class ClusterExecutor(PinnedTasks):
             for w, own in self._owners.items()
         ]  # fmt: skip
         return None if self._results(jobs) is None else True
-
-    def _recovering(self, attempt: Callable[[], T | None]) -> T:
-        """Call `attempt` until it succeeds, going back to the restore point in between."""
-        return until_done(attempt, "Workers are lost faster than sweeps are done.", self._restore)
-
-    def _restore(self) -> None:
-        """Go back to the restore point and do the sweeps since then again."""
-        again = self._since
-
-        def attempt() -> bool | None:
-            with suppress(TimeoutError):
-                wait_for_workers(self._client, len(self._owners), PATIENCE)
-            self._install()
-            self._since = []
-            return all(self._sweep_once(skip) is not None for skip in again) or None
-
-        until_done(attempt, "Workers are lost faster than sweeps can be done again.")
 
     # -- the sweeps
     def _begin(self, skip_below: SkipBelow) -> list[Future[Any]]:

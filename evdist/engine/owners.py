@@ -14,20 +14,16 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from evdist.engine import owner_tasks as tasks
-from evdist.engine.cluster import PATIENCE, PinnedTasks
+from evdist.engine.cluster import PinnedTasks
 from evdist.engine.deadline import able
 from evdist.engine.owner_tasks import Done, OwnedProblem
 from evdist.engine.ownership import shared_out
-from evdist.engine.workers import until_done, wait_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-T = TypeVar("T")
 
 #: Bytes of a message between workers, about.
 _MESSAGE = 1 << 25
@@ -48,17 +44,13 @@ class OwnersExecutor(PinnedTasks):
         self._client = client
         self._job = f"evdist-{uuid.uuid4().hex[:12]}"
         self._point = point
-        #: `skip_below` of each sweep since the restore point, to do them again.
-        self._since: list[float] = []
+        self._since = []
         #: Of the last sweep: rows moved, and bytes that each worker received.
         self.moved = 0
         self.received: dict[str, int] = {}
         self._install()
 
     # -- placing the work
-    def _install(self) -> None:
-        until_done(self._try_install, "Workers are lost faster than they can be set up.")
-
     def _try_install(self) -> bool | None:
         workers = self._workers()
         equal = self.problem.device_group is not None
@@ -86,24 +78,6 @@ class OwnersExecutor(PinnedTasks):
             for w, own in self._owners.items()
         ]  # fmt: skip
         return None if self._results(jobs) is None else True
-
-    def _recovering(self, attempt: Callable[[], T | None]) -> T:
-        """Call `attempt` until it succeeds, going back to the restore point in between."""
-        return until_done(attempt, "Workers are lost faster than sweeps are done.", self._restore)
-
-    def _restore(self) -> None:
-        """Go back to the restore point and do the sweeps since then again."""
-        again = self._since
-
-        def attempt() -> bool | None:
-            with suppress(TimeoutError):
-                wait_for_workers(self._client, len(self._owners), PATIENCE)
-            self._install()
-            self._since = []
-            return all(self._sweep_once(skip) is not None for skip in again) or None
-
-        until_done(attempt, "Workers are lost faster than sweeps can be done again.")
-        self._since = again
 
     # -- the sweeps
     def _half_sweep(self, colour: int, skip_below: float) -> dict[str, Future[Done]]:
@@ -147,7 +121,7 @@ class OwnersExecutor(PinnedTasks):
         found = self._results([half[w] for half in halves for w in workers])
         if found is None:
             return None
-        self._since = [*self._since, skip_below]
+        self._since.append(skip_below)
         self.moved = sum(done.moved for done in found)
         self.received = dict.fromkeys(workers, 0)
         for w, done in zip(workers * 2, found, strict=True):

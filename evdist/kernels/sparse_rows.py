@@ -20,12 +20,8 @@ T   (n, WORDS) float32, encoded rows
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numpy.typing import NDArray
-
-from evdist.kernels.threads import thread_count
 
 #: Number of the layout above; stores say it.
 LAYOUT = 2
@@ -42,8 +38,6 @@ _IDS_LATER, _MASSES_LATER = 16, 4
 #: Numbers from here on mark free slots, each slot with its own, so that what is added up for them
 #: goes to different places. Above 0x7F7F a word would have the exponent of a NaN.
 MOST_CLUSTERS = FREE = 0x7F60
-#: Rows that a thread looks through at a time.
-_BLOCK = 1 << 16
 
 
 def id_at(q: int) -> int:
@@ -129,12 +123,6 @@ def decode(T: NDArray[np.float32], n_clusters: int) -> NDArray[np.float32]:
 
 def most_mass(T: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Of each row the cluster of the largest mass (ties to the first; 0 for none), and that."""
-    if len(T) > _BLOCK:
-        # NumPy's argmax of short rows takes long, and lets threads run beside it.
-        parts = [T[lo : lo + _BLOCK] for lo in range(0, len(T), _BLOCK)]
-        with ThreadPoolExecutor(thread_count(None)) as pool:
-            clusters, masses = zip(*pool.map(most_mass, parts), strict=True)
-        return np.concatenate(clusters), np.concatenate(masses)
     rows = np.arange(len(T))
     slot = mass_slots(T).argmax(axis=1)
     mass = T[rows, _MASS_PLACES[slot]]

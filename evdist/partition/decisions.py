@@ -194,7 +194,9 @@ class Decisions:
         Computed; the second count takes in the first.
         """
         still = self.open if isinstance(self.open, OpenTable) else np.asarray(self.open)
-        return still[np.asarray(self.sure)].sum(axis=0), still.sum(axis=0)
+        every = still.sum(axis=0)
+        # Of outliers none is open, and objects between clusters are fewer than sure ones.
+        return every - still[np.asarray(self.between)].sum(axis=0), every
 
     def open_names(self) -> list[str]:
         """Open clusters as names of sets: "{2}", "{0,2}", "∅" for an outlier."""
