@@ -208,6 +208,13 @@ class FocalSets:
         return self._position.get((1 << self.n_clusters) - 1)
 
     @cached_property
+    def is_simple(self) -> bool:
+        """Whether the sets are the empty one, the singletons and the frame, in this order."""
+        c = self.n_clusters
+        ordered = np.array_equal(self.singletons, np.arange(1, c + 1))
+        return len(self) == c + 2 and self.omega == c + 1 and ordered
+
+    @cached_property
     def overlap(self) -> NDArray[np.float64]:
         """|A intersected with B| for all pairs of focal sets, (f, f)."""
         F = self.matrix.astype(float)

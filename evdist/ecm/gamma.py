@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ _FAMILIES = ("simple", "pairs", "full")
 
 
 @dataclass(frozen=True, eq=False)
-class GammaModel(Model):
+class GammaModel(Model, ABC):
     """A model of ECM whose prototypes solve a linear system H V = B that depends on gamma.
 
     Parameters
@@ -30,9 +31,9 @@ class GammaModel(Model):
     alpha: float = 0.0
     gamma: float = 1.0
 
+    @abstractmethod
     def system(self, F: Floats, size: Floats, W: Floats) -> Floats:
         """H, (c, c), of sets F (f, c) with `size` clusters and the weights W (f,) of `Sums`."""
-        raise NotImplementedError
 
     def step(self, sums: Sums, *, move: bool = True) -> Model:
         """The prototypes that minimise J for the masses behind `sums`."""

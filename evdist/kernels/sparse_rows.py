@@ -50,8 +50,9 @@ def mass_at(q: int) -> int:
     return FIRST_MASS + q + (_MASSES_LATER if q >= MASSES_AHEAD else 0)
 
 
-_ID_PLACES = np.array([id_at(q) for q in range(SLOTS)])
-_MASS_PLACES = np.array([mass_at(q) for q in range(SLOTS)])
+#: Where the number and the mass of each slot lie.
+ID_PLACES = np.array([id_at(q) for q in range(SLOTS)])
+MASS_PLACES = np.array([mass_at(q) for q in range(SLOTS)])
 
 
 def ids_of(T: NDArray[np.float32]) -> NDArray[np.uint16]:
@@ -66,17 +67,17 @@ def from_first_layout(T: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def cluster_slots(T: NDArray[np.float32]) -> NDArray[np.uint16]:
     """Cluster numbers (n, SLOTS)."""
-    return np.take(ids_of(T), _ID_PLACES, axis=1)
+    return np.take(ids_of(T), ID_PLACES, axis=1)
 
 
 def clusters_at(T: NDArray[np.float32], slot: NDArray[np.int64]) -> NDArray[np.int64]:
     """The cluster number of one slot of each row; (n,)."""
-    return ids_of(T)[np.arange(len(T)), _ID_PLACES[slot]].astype(np.int64)
+    return ids_of(T)[np.arange(len(T)), ID_PLACES[slot]].astype(np.int64)
 
 
 def mass_slots(T: NDArray[np.float32]) -> NDArray[np.float32]:
     """Masses (n, SLOTS) of the named clusters."""
-    return np.take(T, _MASS_PLACES, axis=1)
+    return np.take(T, MASS_PLACES, axis=1)
 
 
 def labelled(labels: NDArray, own: float) -> NDArray[np.float32]:
@@ -106,8 +107,8 @@ def encode(mass: NDArray) -> NDArray[np.float32]:
     top = np.take_along_axis(top, last, axis=1)
     value = np.take_along_axis(value, last, axis=1)
     used = value > 0
-    ids_of(T)[:, _ID_PLACES[:count]] = np.where(used, top, FREE + np.arange(count))
-    T[:, _MASS_PLACES[:count]] = np.where(used, value, 0.0)
+    ids_of(T)[:, ID_PLACES[:count]] = np.where(used, top, FREE + np.arange(count))
+    T[:, MASS_PLACES[:count]] = np.where(used, value, 0.0)
     return T
 
 
@@ -125,16 +126,16 @@ def most_mass(T: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.flo
     """Of each row the cluster of the largest mass (ties to the first; 0 for none), and that."""
     rows = np.arange(len(T))
     slot = mass_slots(T).argmax(axis=1)
-    mass = T[rows, _MASS_PLACES[slot]]
-    return np.where(mass > 0, ids_of(T)[rows, _ID_PLACES[slot]], 0).astype(np.int64), mass
+    mass = T[rows, MASS_PLACES[slot]]
+    return np.where(mass > 0, ids_of(T)[rows, ID_PLACES[slot]], 0).astype(np.int64), mass
 
 
 def full_rows(T: NDArray[np.float32]) -> int:
     """Rows without a free slot: these might have named more clusters."""
-    return int((T[:, _MASS_PLACES[-1]] > 0).sum())
+    return int((T[:, MASS_PLACES[-1]] > 0).sum())
 
 
 def _vacant(n: int) -> NDArray[np.float32]:
     T = np.zeros((n, WORDS), np.float32)
-    ids_of(T)[:, _ID_PLACES] = FREE + np.arange(SLOTS)
+    ids_of(T)[:, ID_PLACES] = FREE + np.arange(SLOTS)
     return T

@@ -26,8 +26,8 @@ BLOCK_SIZE = 1 << 18
 MIN_ROWS, MAX_ROWS = 1 << 10, 1 << 16
 #: Blocks in a piece of an array in memory, which one thread works through.
 PIECE_BLOCKS = 4
-#: Threads of NumPy calls on blocks, at most. Between the calls one runs at a time: sixteen took
-#: half as long again as eight.
+#: Threads of NumPy calls on blocks in memory, at most. Between the calls one runs at a time:
+#: sixteen took half as long again as eight.
 MOST_THREADS = 8
 
 #: A block function: (rows, number of the first of them) -> array.
@@ -71,7 +71,9 @@ def _each(function: BlockFunction, table: Any, rows: int, n_threads: int | None)
         return [function(np.asarray(piece[lo : lo + rows]), start + lo) for lo in cuts]
 
     starts = range(0, n, step)
-    threads = min(thread_count(n_threads), len(starts), MOST_THREADS)
+    if n_threads is None and not stored:
+        n_threads = min(thread_count(None), MOST_THREADS)
+    threads = min(thread_count(n_threads), len(starts))
     if threads <= 1:
         return [result for start in starts for result in one(start)]
     with ThreadPoolExecutor(threads) as pool:
@@ -174,7 +176,7 @@ def write_rows(function: BlockFunction, table: Any, target: Any) -> None:
     def put(block: NDArray[Any], first: int) -> None:
         target[first : first + len(block)] = function(block, first)
 
-    _each(put, table, rows, None)
+    _each(put, table, rows, thread_count(None))  # most of it packs chunks
 
 
 def select_rows(table: Any, rows: Any) -> Any:

@@ -33,7 +33,6 @@ from evdist.kernels.sparse_rows import (
     cluster_slots,
     clusters_at,
     mass_slots,
-    most_mass,
 )
 from evdist.partition import compiled, decisions, summary, views
 from evdist.partition.open_sets import OpenTable
@@ -44,7 +43,7 @@ Rows = NDArray[np.float32]
 
 def has_list_views(focal: FocalSets) -> bool:
     """Whether the functions here know these focal sets, and there are as many clusters as slots."""
-    return focal.n_clusters >= SLOTS and compiled.is_simple(focal)
+    return focal.n_clusters >= SLOTS and focal.is_simple
 
 
 class _Lists(NamedTuple):
@@ -92,7 +91,7 @@ def labels(T: Rows, focal: FocalSets, rule: str, outlier: int | None = None) -> 
 
 def _label(T: Rows, weight: float) -> NDArray[np.int64]:
     """The cluster of the largest m_k + weight Om, ties to the first."""
-    found, largest = (compiled.most_mass(T) or most_mass)(T)
+    found, largest = compiled.most_mass(T)
     # Two masses differ by 2^-24 of the larger at least. Only beside a far larger Omega their sums,
     # with 53 bits, may be alike.
     close = np.flatnonzero((largest > 0) & (largest <= 2.0**-26 * weight * T[:, 1]))

@@ -90,8 +90,9 @@ def labels(
     Outliers get the number `outlier`, where there is one.
     """
     score = {"plausibility": contour, "belief": singleton_belief, "pignistic": pignistic}[rule]
-    fast = compiled.most_plausible(m, focal) if rule == "plausibility" else None
-    found = score(m, focal).argmax(axis=1) if fast is None else fast(m)
+    found = compiled.most_plausible(m, focal) if rule == "plausibility" else None
+    if found is None:
+        found = score(m, focal).argmax(axis=1)
     return found if outlier is None else np.where(outliers(m, focal), outlier, found)
 
 
