@@ -9,7 +9,7 @@ N*   nonspecificity of an object, divided by log2 c so that it lies in [0, 1]:
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.belief import nonspecificity as object_nonspecificity
+from evdist.estimators.checks import one_of
 from evdist.partition import CredalPartition, Decisions, Summary, views
 from evdist.partition.rows import gather_rows
 from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame, tint
@@ -100,6 +101,7 @@ class _Counted(NamedTuple):
 def _counted(
     partition: CredalPartition | Summary, rule: SizeRule, level: float | Decisions | None
 ) -> _Counted:
+    one_of("rule", rule, get_args(SizeRule))
     if isinstance(partition, Summary):
         found = partition
     elif rule == "decision":

@@ -161,6 +161,11 @@ def test_the_sizes_of_a_summary_are_the_approximations_of_its_partition(partitio
         assert named == ["lower approximation", "upper approximation"]
 
 
+def test_a_rule_that_there_is_not_is_told_with_those_that_there_are(partition):
+    with pytest.raises(ValueError, match="one of decision, mass, dominance, got 'most'"):
+        plot.sizes(partition, rule="most")
+
+
 def test_bars_of_sure_members_are_those_of_the_decision_at_any_level(partition):
     for level in (0.6, 0.9, 1.0):
         said = partition.decide(level)
