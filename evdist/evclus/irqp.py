@@ -118,6 +118,9 @@ class Sweeps:
     whose last gain was so small that, were all rows like it, the stopping rule would end the fit.
     But skipping must not end one whose last full sweep brought more; or, where the last change
     decides, one whose skipped rows might bring more.
+
+    Rows that are lists look at clusters that they do not name in full sweeps alone. So where the
+    last change decides, a fit of lists ends with its second full sweep or later.
     """
 
     executor: Executor
@@ -139,11 +142,12 @@ class Sweeps:
 
     def step(self, now: Descent[None]) -> Descent[None]:
         stop, sweep, before = self.stop, now.steps, now.objective
+        least = CYCLE + 1 if self._looks_later else stop.least
         self._first = sweep if self._first is None else self._first
         full = self._visits_every_row(sweep)
         held = stop.memory > 0 and self._full >= stop.tol and not full
         # The error at best halves. Between cycles the masses are asked for.
-        sure = stop.memory * now.error >= stop.tol or sweep + 1 < stop.least or held
+        sure = stop.memory * now.error >= stop.tol or sweep + 1 < least or held
         sure &= sweep + 1 < stop.max_iter and (sweep + 1) % CYCLE != 0
         change = self.executor.sweep(
             self._threshold(sweep, before)(0.0),
@@ -156,12 +160,18 @@ class Sweeps:
         elif stop.memory == 0:
             # The rows that were skipped might have brought so much.
             error += MANY_SKIP * stop.tol
-        if sweep + 1 < stop.least or held:
+        if sweep + 1 < least or held:
             error = max(error, stop.tol)
         return now.follow(None, after, error)
 
+    @property
+    def _looks_later(self) -> bool:
+        """Whether only full sweeps look at all clusters, and the rule is that of many objects."""
+        return self.stop.memory == 0 and self.executor.problem.sparse
+
     def _visits_every_row(self, sweep: int) -> bool:
-        return sweep % CYCLE == 0 or sweep == self._first or sweep < self.stop.least
+        among_the_first = sweep < self.stop.least and not self._looks_later
+        return sweep % CYCLE == 0 or sweep == self._first or among_the_first
 
     def _threshold(self, sweep: int, before: float) -> Callable[[float], float]:
         """Gains below which a sweep skips rows, where the one before it changes the sum by so much.

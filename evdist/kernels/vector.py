@@ -70,43 +70,6 @@ def gather_rows(typing, table, width, index, start, count, A):
 
 
 @intrinsic
-def spread_rows(typing, table, index, start, count, A, width, base):
-    """A[t] = 1, table[j, 0], b, b, ... and base[t] = b = 1 - table[j, 1], j = index[start + t].
-
-    The columns of a sparse row's program before the clusters that partner j names are taken off.
-    table (n, ROW_WORDS) and A (count, width) float32, base float64.
-    """
-
-    def codegen(context, builder, signature, args):
-        tt, it, _, _, at, _, bt = signature.args
-        table, index, start, count, A, width, base = args
-        shape = cgutils.create_struct_proxy(tt)(context, builder, value=table).shape
-        words = builder.extract_value(shape, 1)
-        table, index, A, base = (
-            pointer(context, builder, t, v)
-            for t, v in [(tt, table), (it, index), (at, A), (bt, base)]
-        )
-        index = builder.gep(index, [start])
-        one = ir.Constant(F32, 1.0)
-        with cgutils.for_range(builder, count) as loop:
-            t = loop.index
-            row = builder.gep(table, [row_offset(builder, index, t, words)])
-            b = builder.fsub(one, builder.load(builder.gep(row, [I64(1)])))
-            builder.store(builder.fpext(b, F64), builder.gep(base, [t]))
-            line = splat(builder, b, V32)
-            to = builder.gep(A, [builder.mul(t, width)])
-            with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
-                address = builder.gep(to, [j])
-                builder.store(line, builder.bitcast(address, V32.as_pointer()), align=4)
-            builder.store(one, to)
-            builder.store(builder.load(row), builder.gep(to, [I64(1)]))
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(table, index, i64, i64, A, i64, base), codegen
-
-
-@intrinsic
 def dots(typing, A, width, f, count, m, out, table, index, at):
     """out[t] = A[t, :f] . m[:f] in float64, four rows at a time: count is a multiple of four.
 

@@ -78,14 +78,14 @@ def test_sparse_and_dense_rows_have_the_same_minimiser(c: int, n: int, seed: int
     table = aligned_zeros(n, P.shape[2])
     project_rows(start, P, table, 0, n)
     J = block_objective(start, table, block, none, dense.all_links, 0, n)[0]
-    T = SparseKernel(encode(start), none).mass
+    T = SparseKernel(encode(start), none, c).mass
     assert sparse_objective(T, ids_of(T), block, none, 0, n) == pytest.approx(J, rel=1e-12)
     for row in (0, n // 2, n - 1):
         one, other, rows = np.zeros(n), np.zeros(n), np.array([row])
         M, tables = start.copy(), table.copy()
         update_rows(M, tables, P, block, none, dense.all_links, rows, one)
         U = T.copy()
-        update_sparse(U, ids_of(U), block, none, rows, other)
+        update_sparse(U, ids_of(U), c, block, none, rows, other)
         assert other[row] == pytest.approx(one[row], abs=1e-7)
 
 

@@ -21,7 +21,7 @@ class Scripted:
 
     def __init__(self, values: list[float], done: int = 0):
         self.values, self.at = values, done
-        self.problem = SimpleNamespace(n=7)
+        self.problem = SimpleNamespace(n=7, sparse=False)
 
     def sweep(
         self, skip_below: float = 0.0, next_skip_below: Callable[[float], float] | None = None

@@ -42,9 +42,8 @@ def test_many_objects_that_start_anywhere_stop_by_the_rule_of_the_paper():
 class _Falling:
     """An executor whose sweeps lower a sum of 1 by given parts, and that notes what is skipped."""
 
-    problem = SimpleNamespace(n=10)
-
-    def __init__(self, falls):
+    def __init__(self, falls, sparse=False):
+        self.problem = SimpleNamespace(n=10, sparse=sparse)
         self._falls, self.now, self.skipped = list(falls), 1.0, []
 
     def sweep(self, skip_below=0.0, next_skip_below=None):
@@ -71,6 +70,15 @@ def test_of_many_objects_rows_rest_from_the_fourth_sweep_on():
     assert found.converged
     # Each row that rests last brought less than a share of what ends the fit.
     assert executor.skipped[3] == pytest.approx(MANY_SKIP * MANY_TOL * found.history[3] / 10)
+
+
+def test_lists_look_at_all_clusters_in_every_fourth_sweep_and_end_after_the_second():
+    """A look may bring what the sweeps between could not: the fit must not end before it."""
+    executor = _Falling([0.5, 0.1, 1e-5, 1e-6, 0.02, 1e-5], sparse=True)
+    found = minimise(executor, 1.0, Stop.auto(MANY_OBJECTS, True, 200))
+    assert [skip > 0 for skip in executor.skipped] == [False, True, True, True, False, True]
+    assert found.n_iter == 6
+    assert found.converged
 
 
 def test_rows_that_rest_count_as_if_they_brought_what_they_may():

@@ -114,7 +114,7 @@ class NumbaRows:
         return mass
 
     def _assign_sparse(self, placing: Placing) -> NDArray[np.float32]:
-        landmarks = placing.landmarks
+        landmarks, clusters = placing.landmarks, placing.landmarks.focal_sets.n_clusters
         mass = np.empty((placing.n, WORDS), np.float32)
 
         def fill(lo: int) -> None:
@@ -124,7 +124,7 @@ class NumbaRows:
             degree = np.full(hi - lo, chosen.shape[1])
             block = row_block(lo, chosen, degree, D, landmarks.d0)
             start = labelled(placing.nearest_label(lo, hi), START)
-            mass[lo:hi] = assign_sparse(landmarks.mass, start, block)
+            mass[lo:hi] = assign_sparse(landmarks.mass, start, block, clusters)
 
         run_blocks(fill, range(0, placing.n, _BLOCK), self.n_threads)
         if len(placing.known):
@@ -207,8 +207,12 @@ class NumbaState:
         weight = np.require(problem.weight, requirements="W")
         self.problem = replace(problem, weight=weight, links=_writeable(problem))
         if kernel is None:
-            sparse = problem.sparse
-            kernel = SparseKernel(mass, weight) if sparse else DenseKernel(self.problem, mass)
+            clusters = problem.focal_sets.n_clusters
+            kernel = (
+                SparseKernel(mass, weight, clusters)
+                if problem.sparse
+                else DenseKernel(self.problem, mass)
+            )
         self._kernel = kernel
         self._n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None

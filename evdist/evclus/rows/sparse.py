@@ -15,11 +15,11 @@ from evdist.kernels.vector import aligned_zeros
 class SparseKernel:
     """Encoded rows (n, WORDS) and their updates."""
 
-    def __init__(self, mass: NDArray[np.float32], weight: NDArray[np.float32]):
+    def __init__(self, mass: NDArray[np.float32], weight: NDArray[np.float32], clusters: int):
         self.mass = aligned_zeros(len(mass), WORDS)
         self.mass[:] = mass
         self._ids = ids_of(self.mass)
-        self._weight = weight
+        self._weight, self._clusters = weight, clusters
         put_on_grid(self.mass, self._ids, 0, len(mass))
 
     def update(
@@ -28,7 +28,10 @@ class SparseKernel:
         # Between full sweeps a row moves among the clusters that it names; the next full sweep
         # looks at all others.
         look = skip_below == 0.0
-        update_sparse(self.mass, self._ids, block, self._weight, rows, change, skip_below, look)
+        update_sparse(
+            self.mass, self._ids, self._clusters, block, self._weight, rows, change, skip_below,
+            look,
+        )  # fmt: skip
 
     def losses(self, block: Block, lo: int, hi: int) -> tuple[float, float]:
         return sparse_objective(self.mass, self._ids, block, self._weight, lo, hi), 0.0
@@ -38,7 +41,7 @@ class SparseKernel:
 
 
 def assign_sparse(
-    landmarks: NDArray[np.float32], start: NDArray[np.float32], block: Block
+    landmarks: NDArray[np.float32], start: NDArray[np.float32], block: Block, clusters: int
 ) -> NDArray[np.float32]:
     """Rows that minimise their own programs against fixed landmarks, both encoded.
 
@@ -51,5 +54,5 @@ def assign_sparse(
     put_on_grid(T, ids, 0, L + rows)
     mine = np.arange(L, L + rows)
     none = np.zeros(0, np.float32)
-    update_sparse(T, ids, block._replace(row0=L), none, mine, np.zeros(rows), 0.0, True)
+    update_sparse(T, ids, clusters, block._replace(row0=L), none, mine, np.zeros(rows))
     return T[L:]

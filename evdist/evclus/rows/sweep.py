@@ -95,9 +95,10 @@ class _Scratch(NamedTuple):
     work: NDArray
     L: NDArray
     d: NDArray
+    u: NDArray
 
 
-@njit_inner
+@njit(cache=True, nogil=True)
 def _scratch(f, width, degree):
     # Vectors take four pairs at a time; the pairs beyond a row's degree are kept at zero.
     rows = degree + 4
@@ -108,12 +109,12 @@ def _scratch(f, width, degree):
         np.zeros((rows, width), np.float32), np.zeros(rows), np.zeros(rows),
         w, np.zeros(rows, np.float32),
         np.empty((f, width)), np.empty(width), np.zeros(width), np.zeros(width),
-        np.empty(f, np.uint64), np.empty((f, f + 1)), np.empty(f),
+        np.empty(f, np.uint64), np.empty((f, f + 1)), np.empty(f), np.zeros(f),
     )  # fmt: skip
 
 
 @njit_inner
-def _most(block):
+def most_partners(block):
     most = 1
     for k in block.degree:
         most = max(most, k)
@@ -258,11 +259,16 @@ def update_rows(M, table, P, block, weight, links, rows, change, rest=0.0):
     gives the same bits. `change[i - row0]` receives the exact change of the objective, zero or
     negative, that row i brought. A row that last brought less than `rest` is left alone.
     """
+    scratch = _scratch(M.shape[1], table.shape[1], most_partners(block))
+    _update_rows(M, table, P, block, weight, links, rows, change, rest, scratch)
+
+
+@njit_inner
+def _update_rows(M, table, P, block, weight, links, rows, change, rest, scratch):
     n, f = M.shape
     width = table.shape[1]
     row0, first, degree, partner, delta = block
-    A, kappa, target, w, r, S, g, m, new, work, L, d = _scratch(f, width, _most(block))
-    u = np.zeros(f)
+    A, kappa, target, w, r, S, g, m, new, work, L, d, u = scratch
     for i in rows:
         row = i - row0
         if -change[row] < rest:
@@ -308,10 +314,16 @@ def assign_rows(M, table, block, lo, hi):
     Used to place objects against landmarks: for the start of a fit, for new objects. A row
     without pairs goes to the empty set.
     """
+    scratch = _scratch(M.shape[1], table.shape[1], most_partners(block))
+    _assign_rows(M, table, block, lo, hi, scratch)
+
+
+@njit_inner
+def _assign_rows(M, table, block, lo, hi, scratch):
     f = M.shape[1]
     width = table.shape[1]
     row0, first, degree, partner, delta = block
-    A, _, _, w, r, S, g, m, _, work, L, d = _scratch(f, width, _most(block))
+    A, _, _, w, r, S, g, m, _, work, L, d, _ = scratch
     for i in range(lo, hi):
         row = i - row0
         start, k = first[row], degree[row]
@@ -345,11 +357,16 @@ def block_objective(M, table, block, weight, links, lo, hi):
 
     Every pair is kept by both of its rows, so the objective is half the sum over all blocks.
     """
+    scratch = _scratch(M.shape[1], table.shape[1], most_partners(block))
+    return _block_objective(M, table, block, weight, links, lo, hi, scratch)
+
+
+@njit_inner
+def _block_objective(M, table, block, weight, links, lo, hi, scratch):
     n, f = M.shape
     width = table.shape[1]
     row0, first, degree, partner, delta = block
-    A, kappa, _, w, _, _, _, m, _, _, _, _ = _scratch(f, width, _most(block))
-    u = np.zeros(f)
+    A, kappa, _, w, _, _, _, m, _, _, _, _, u = scratch
     stress = penalty = 0.0
     for i in range(lo, hi):
         row = i - row0

@@ -1,0 +1,129 @@
+"""Vector instructions for a row program whose columns lie one after another.
+
+The program of a sparse row has few columns, five or six of them: one after another they fill the
+vectors, where a row of them for each partner would be mostly padding (`evdist.kernels.vector` does
+that, for dense rows). Columns are padded with zeros to a multiple of `LANES` partners.
+
+Sums have a fixed order: the bits do not depend on the machine's vector width.
+
+Symbols
+-------
+C       (columns, stride) float32; C[p, t] is column p at partner t
+count   partners, a multiple of LANES
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from evdist.kernels.lanes import F32, F64, I32, I64, LANES, V32, V64, fma, half, load_lanes, pointer
+
+_OCTET, _OCTET32 = ir.VectorType(F64, 8), ir.VectorType(F32, 8)
+
+
+def _address(builder, array, t, kind):
+    return builder.bitcast(builder.gep(array, [t]), kind.as_pointer())
+
+
+def _eight_times(builder, scalar):
+    one = builder.insert_element(ir.Constant(_OCTET, ir.Undefined), scalar, I32(0))
+    first = ir.Constant(ir.VectorType(I32, 8), [0] * 8)
+    return builder.shuffle_vector(one, ir.Constant(_OCTET, ir.Undefined), first)
+
+
+def _sum_of_lanes(builder, v):
+    """The sum of a vector's lanes, halved again and again."""
+    while v.type.count > 2:
+        v = builder.fadd(half(builder, v, 0), half(builder, v, 1))
+    return builder.fadd(builder.extract_element(v, I32(0)), builder.extract_element(v, I32(1)))
+
+
+@intrinsic
+def combine_columns(typing, C, stride, columns, count, m, out):
+    """out[t] = sum_p m[p] C[p, t]; m and out float64.
+
+    On the grid of `sweep.quantise` every product and sum is exact, whatever their order.
+    """
+
+    def codegen(context, builder, signature, args):
+        ct, _, _, _, mt, ot = signature.args
+        C, stride, columns, count, m, out = args
+        C, m, out = (pointer(context, builder, t, v) for t, v in [(ct, C), (mt, m), (ot, out)])
+        acc = [cgutils.alloca_once(builder, _OCTET) for _ in range(2)]
+        with cgutils.for_range_slice(builder, I64(0), count, I64(LANES)) as (t, _):
+            for a in acc:
+                builder.store(ir.Constant(_OCTET, [0.0] * 8), a)
+            with cgutils.for_range(builder, columns) as loop:
+                share = _eight_times(builder, builder.load(builder.gep(m, [loop.index])))
+                base = builder.add(builder.mul(loop.index, stride), t)
+                for q, a in enumerate(acc):
+                    at = _address(builder, C, builder.add(base, I64(8 * q)), _OCTET32)
+                    line = builder.fpext(builder.load(at, align=4), _OCTET)
+                    builder.store(fma(builder, line, share, builder.load(a)), a)
+            for q, a in enumerate(acc):
+                at = _address(builder, out, builder.add(t, I64(8 * q)), _OCTET)
+                builder.store(builder.load(a), at, align=8)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(C, i64, i64, i64, m, out), codegen
+
+
+@intrinsic
+def column_sums(typing, C, stride, first, last, count, left, at, out, to):
+    """out[to + p] = sum_t left[at + t] C[p, t] for p = first, ..., last - 1.
+
+    left float32, out float64, both taken as flat. Each lane sums its partners in float32, and the
+    lanes are summed in float64: the error does not grow with the number of pairs.
+    """
+
+    def codegen(context, builder, signature, args):
+        ct, _, _, _, _, lt, _, ot, _ = signature.args
+        C, stride, first, last, count, left, at, out, to = args
+        C, left, out = (
+            pointer(context, builder, t, v) for t, v in [(ct, C), (lt, left), (ot, out)]
+        )
+        left, out = builder.gep(left, [at]), builder.gep(out, [to])
+        acc = cgutils.alloca_once(builder, V32)
+        with cgutils.for_range_slice(builder, first, last, I64(1)) as (p, _):
+            column = builder.gep(C, [builder.mul(p, stride)])
+            builder.store(ir.Constant(V32, [0.0] * LANES), acc)
+            with cgutils.for_range_slice(builder, I64(0), count, I64(LANES)) as (t, _):
+                lines = load_lanes(builder, column, t), load_lanes(builder, left, t)
+                builder.store(fma(builder, *lines, builder.load(acc)), acc)
+            total = _sum_of_lanes(builder, builder.fpext(builder.load(acc), V64))
+            builder.store(total, builder.gep(out, [p]))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(C, i64, i64, i64, i64, left, i64, out, i64), codegen
+
+
+@intrinsic
+def change_between(typing, old, new, target, w, count):
+    """sum_t w_t ((new_t - target_t)^2 - (old_t - target_t)^2); w float32, the others float64.
+
+    Written as (new - old)(new + old - 2 target): no digits are lost when the change is small.
+    """
+
+    def codegen(context, builder, signature, args):
+        *arrays, count = args
+        old, new, target, w = (
+            pointer(context, builder, t, v) for t, v in zip(signature.args[:4], arrays, strict=True)
+        )
+        total = cgutils.alloca_once_value(builder, ir.Constant(_OCTET, [0.0] * 8))
+        with cgutils.for_range_slice(builder, I64(0), count, I64(8)) as (t, _):
+            before, after, goal = (
+                builder.load(_address(builder, x, t, _OCTET), align=8) for x in (old, new, target)
+            )
+            weight = builder.load(_address(builder, w, t, _OCTET32), align=4)
+            middle = builder.fsub(builder.fadd(after, before), builder.fadd(goal, goal))
+            step = builder.fmul(builder.fpext(weight, _OCTET), builder.fsub(after, before))
+            step = builder.fmul(step, middle)
+            builder.store(builder.fadd(builder.load(total), step), total)
+        return _sum_of_lanes(builder, builder.load(total))
+
+    return types.float64(old, new, target, w, types.int64), codegen
