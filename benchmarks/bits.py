@@ -175,6 +175,7 @@ def evclus_cases(place: Place) -> dict[str, Case]:
     new = blobs(60, seed=0)[0] + 0.1
     small, small_y = blobs(120, seed=1)
     big, _ = blobs(20_000, d=4, c=5, seed=2)
+    many, _ = blobs(6000, d=6, c=40, seed=2)
     apart = np.random.default_rng(3).integers(3, size=(200, 6)).astype(float)
     weight = np.random.default_rng(4).uniform(0.5, 2, 300)
     D = squareform(pdist(small))
@@ -224,6 +225,13 @@ def evclus_cases(place: Place) -> dict[str, Case]:
         "evclus-large-workers": on_workers(EV(n_clusters=5, max_iter=8), place, big),
         "evclus-large-pairs": fitted(EV(n_clusters=5, max_iter=4, focal_sets="pairs"), big),
         "evclus-large-select": fitted(EV(n_clusters=5, max_iter=4, focal_sets="select"), big),
+        "evclus-lists": fitted(EVCLUS(40, random_state=1), many, many[:300] + 0.1),
+        "evclus-lists-1-thread": fitted(EVCLUS(40, random_state=1, n_jobs=1), many),
+        "evclus-lists-workers": on_workers(EVCLUS(40, random_state=1), place, many),
+        "evclus-lists-weights": fitted(
+            EVCLUS(40, random_state=1), many, sample_weight=np.linspace(0.5, 2, len(many))
+        ),
+        "evclus-lists-over-256": fitted(EVCLUS(300, random_state=1), many),
     }
     for metric in METRICS:
         data = apart if metric == "hamming" else X
@@ -545,6 +553,7 @@ def device_cases(place: Place, device: str) -> dict[str, Case]:
         "evclus-precomputed": fitted(EV(metric="precomputed"), D, D[:9] + 0.01),
         "evclus-all-pairs": fitted(EV(n_dissimilarities=10**6), X[:400], new),
         "evclus-many-clusters": fitted(EV(n_clusters=20, focal_sets="select"), big[:5000]),
+        "evclus-lists": fitted(EV(n_clusters=40), blobs(6000, 6, 40)[0]),
         "evclus-resumed": partial(resumed, EV, place, X, new),
         "evclus-saved": partial(saved, EV(), place, X, new),
         "evclus-large": fitted(EV(n_clusters=5), big, big[:500] + 0.1),

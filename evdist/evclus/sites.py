@@ -241,6 +241,10 @@ class _SharedProblem:
         return self.problem.n
 
     @property
+    def sparse(self) -> bool:
+        return self.problem.sparse
+
+    @property
     def plan(self) -> Plan:
         return self.problem.plan
 

@@ -70,6 +70,29 @@ def _most_mass(T, ids, cluster, mass):
         cluster[i] = ids[i, ID_PLACES[slot]] if most > 0 else 0
 
 
+def are_lists(T: NDArray[np.float32], n_clusters: int, tolerance: float) -> bool:
+    """Whether all masses are at least 0 and sum to one, and clusters that have mass ascend."""
+    T = _read_only(T)
+    return bool(_are_lists(T, ids_of(T), n_clusters, tolerance))
+
+
+@njit(cache=True, nogil=True)
+def _are_lists(T, ids, n_clusters, tolerance):
+    for i in range(len(T)):
+        total, before, good = 0.0, np.int64(-1), (T[i, 0] >= 0) and (T[i, 1] >= 0)
+        for q in range(SLOTS):
+            mass, cluster = T[i, MASS_PLACES[q]], np.int64(ids[i, ID_PLACES[q]])
+            good &= mass >= 0
+            if mass > 0:
+                good &= before < cluster < n_clusters
+                before = cluster
+            total += mass
+        total += float(T[i, 0]) + float(T[i, 1])
+        if not (good and abs(total - 1.0) <= tolerance):
+            return False
+    return True
+
+
 def _read_only(table: NDArray[Any]) -> NDArray[Any]:
     """The same memory. numba compiles for arrays that may be written to and others apart."""
     table = table.view()

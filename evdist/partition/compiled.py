@@ -35,6 +35,11 @@ def most_mass(T: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.flo
     return found
 
 
+def are_lists(T: NDArray[np.float32], n_clusters: int, tolerance: float) -> bool:
+    """Whether compiled code is there and finds these encoded rows right: see `check_lists`."""
+    return _ready(T) and load("evdist.kernels.looks:are_lists")(T, n_clusters, tolerance)
+
+
 def _ready(table: NDArray[Any]) -> bool:
     """Whether a fit has loaded the compiler, and the rows lie as its code reads them."""
     return "numba" in sys.modules and table.flags.c_contiguous

@@ -304,9 +304,11 @@ class DerivedViews:
             block = partial(_on_block, view=view, check=self._lazy, **known)
             return self.mass, block, self.mass.shape[1]
         if view in LIST_VIEWS and self._has_lists:
-            block = partial(_on_lists, view=LIST_VIEWS[view], dense=False, **known)
+            block = partial(
+                _on_lists, view=LIST_VIEWS[view], dense=False, check=self._lazy, **known
+            )
             return self.mass.rows, block, BLOCK_WIDTH
-        block = partial(_on_lists, view=view, dense=True, **known)
+        block = partial(_on_lists, view=view, dense=True, check=self._lazy, **known)
         return self.mass.rows, block, self.mass.shape[1]
 
     def _approximations(self, rule: str, which: str, width: int) -> Any:
@@ -333,9 +335,11 @@ def _on_lists(
     view: Callable[..., Any],
     dense: bool,
     focal: FocalSets,
+    check: bool,
     options: dict[str, Any],
 ) -> Any:
-    check_lists(T, first, focal.names)
+    if check:
+        check_lists(T, first, focal.names)
     return view(decode(T, focal.n_clusters).astype(np.float64) if dense else T, focal, **options)
 
 

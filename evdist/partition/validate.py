@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.kernels.sparse_rows import cluster_slots, mass_slots
+from evdist.partition import compiled
 
 #: How far from one a row may sum: solvers stop at about 1e-8, float32 rounds a row of a few
 #: thousand masses by at most 1e-5.
@@ -72,9 +73,10 @@ def check_lists(T: NDArray[np.float32], first: int, names: tuple[str, ...]) -> N
 
     Clusters must be there, and ascend.
     """
-    if len(T) == 0:
+    c = len(names) - 2
+    if len(T) == 0 or compiled.are_lists(T, c, SUM_TOLERANCE["float32"]):
         return
-    mass, cluster, c = mass_slots(T), cluster_slots(T), len(names) - 2
+    mass, cluster = mass_slots(T), cluster_slots(T)
     if not min(T[:, :2].min(), mass.min()) >= 0:
         _refuse_mass(T, first, names)
     total = T[:, :2].sum(axis=1, dtype=np.float64) + mass.sum(axis=1, dtype=np.float64)

@@ -13,6 +13,7 @@ from evdist import CredalPartition, FocalSets
 from evdist.kernels import looks, sparse_rows
 from evdist.partition import compiled, views
 from evdist.partition.sparse import SparseMasses
+from evdist.partition.validate import SUM_TOLERANCE, check_lists
 
 
 def masses(seed: int, n: int, f: int, steps: int) -> np.ndarray:
@@ -54,3 +55,33 @@ def test_other_families_are_looked_at_by_numpy():
     assert compiled.most_plausible(block, FocalSets.full(3)) is None
     assert compiled.most_plausible(block, FocalSets.simple(7, omega=False)) is None
     assert compiled.most_plausible(block, FocalSets.simple(6)) is not None
+
+
+#: Name of a fault -> what makes it in row 3 of some lists.
+FAULTS = {
+    "negative": lambda T, ids: T[:, :1].__setitem__(3, -0.5),
+    "not a number": lambda T, ids: T.__setitem__((3, sparse_rows.mass_at(0)), np.nan),
+    "sum": lambda T, ids: T.__setitem__((3, 1), T[3, 1] + 0.1),
+    "unknown cluster": lambda T, ids: ids.__setitem__((3, sparse_rows.id_at(0)), 40),
+    "descending": lambda T, ids: ids.__setitem__((3, sparse_rows.id_at(1)), 0),
+}
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_lists_are_right_for_the_compiled_check_where_they_are_for_the_other(fault, monkeypatch):
+    mass = masses(2, 50, 42, 1000)
+    mass[3] = 0.0
+    mass[3, [0, 2, 5, 41]] = 0.25
+    T = sparse_rows.encode(mass)
+    if fault:
+        FAULTS[fault](T, sparse_rows.ids_of(T))
+    assert looks.are_lists(T, 40, SUM_TOLERANCE["float32"]) == (fault is None)
+    said = []
+    for _ in range(2):
+        try:
+            check_lists(T, 0, FocalSets.simple(40).names)
+        except ValueError as error:
+            said.append(str(error))
+        monkeypatch.delitem(sys.modules, "numba", raising=False)
+    assert said == ([] if fault is None else [said[0]] * 2)
+    assert all("Row 3 of mass" in text for text in said)

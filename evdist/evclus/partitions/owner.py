@@ -251,6 +251,10 @@ class OwnedPartitions:
         return self.problem.n
 
     @property
+    def sparse(self) -> bool:
+        return self.problem.sparse
+
+    @property
     def parts(self) -> int:
         return self.problem.parts
 
