@@ -7,10 +7,11 @@
 
 `accuracy`: Gaussians with centres 3 N(0, 1) and unit noise in ten dimensions, and thirty clusters
 of unequal size and shape, each beside scikit-learn in the same run; --large takes c = 50 with 10^5
-objects and c = 1,000 with 10^6 instead. `cost`: CPU seconds by object and sweep, and of whole
-fits, as ratios to c = 10. `whole`: a million objects on all cores, seconds and memory. `views`: n
-lists over 1,000 clusters are looked at, decided and stored, each in a process of its own: seconds
-(the better of two) and what it held at most. The exit code tells whether all bounds were kept.
+objects and c = 1,000 with 10^6 instead. `cost`: seconds by object and sweep, and CPU seconds of
+whole fits, on one thread, as ratios to c = 10. `whole`: a million objects on all cores, seconds and
+memory. `views`: n lists over 1,000 clusters are looked at, decided and stored, each in a process of
+its own: seconds (the better of two) and what it held at most. The exit code tells whether all
+bounds were kept.
 """
 
 from __future__ import annotations
