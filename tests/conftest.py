@@ -28,24 +28,46 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Files that `make test-fast` leaves out beside the tests that start processes: each takes more
-#: than ten seconds. They are marked `slow`.
+#: than six seconds. They are marked `slow`.
 SLOW = (
     "*/test_*_sklearn.py",
+    "bootclus/test_bootclus_lazy.py",
     "cli/test_cli_commands.py",
+    "egmm/test_egmm.py",
     "eknn/test_eknn_network.py",
+    "estimators/test_estimators_shepard.py",
+    "evclus/test_evclus_confirm.py",
+    "evclus/test_evclus_constraints.py",
+    "evclus/test_evclus_laws.py",
+    "evclus/test_evclus_objects.py",
+    "evclus/test_evclus_outlying.py",
+    "evclus/test_many_clusters.py",
+    "evclus/test_many_stored.py",
     "features/test_features_links.py",
     "gpu/*",
     "jobs/test_jobs_algorithms.py",
     "jobs/test_jobs_config_fuzz.py",
     "jobs/test_jobs_fuzz.py",
+    "jobs/test_jobs_keeping.py",
+    "jobs/test_jobs_run.py",
     "jobs/test_jobs_stops.py",
+    "jobs/test_jobs_strangers.py",
     "jobs/test_jobs_tasks.py",
     "kernels/test_kernels_sweep.py",
-    "mixture/test_mixture_em.py",
     "metrics/test_combine.py",
+    "mixture/test_mixture_em.py",
+    "nnevclus/test_nnevclus_lazy.py",
     "nnevclus/test_nnevclus_training.py",
+    "partitions/test_partitions_fit.py",
+    "partitions/test_partitions_near.py",
     "plot/test_report.py",
+    "select/test_select.py",
+    "service/test_service_warm.py",
+    "solvers/test_solvers_stop.py",
+    "stores/test_stores_pairs.py",
+    "stores/test_stores_s3.py",
     "test_docs.py",
+    "test_progress.py",
 )
 
 #: Folders whose tests start servers of Prefect, S3 or Postgres, or install the package.

@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 
 from evdist.engine.workers import wait_for_workers
+
+# Workers are forks of a process that has imported what all of them need: three seconds of CPU less
+# for each. They are processes of their own as they would be without, and can be killed.
+dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
+get_mp_context().set_forkserver_preload(
+    ["distributed", "evdist.engine.worker_state", "evdist.evclus.rows.numba"]
+)
 
 
 def started(n_workers: int, folder: Path) -> LocalCluster:
