@@ -159,7 +159,7 @@ def _powers(D, P, costs, least, Z):
             Z[t] += p[t]
 
 
-@njit_inner
+@njit(cache=True, nogil=True, error_model="numpy")
 def _shares(D, P, costs, least, Z, wt):
     """Turn P into w m^beta; returns the sum of w J over the tile."""
     scale = np.empty(TILE)
