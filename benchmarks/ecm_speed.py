@@ -82,9 +82,9 @@ def main(n: int) -> int:
         bounds.note("ECM: CPU s per iteration", one_ecm)
         bounds.at_most("ECM / GaussianMixture, an iteration", one_ecm / one_gmm, 5.0, digits=2)
         for name, options in (
-            ("all pairs", {"focal_sets": "pairs"}),
+            ("all pairs", {"focal_sets": "pairs", "beta": 2.0}),
             ("beta = 1.5", {"beta": 1.5}),
-            ("adaptive metric", {"metric": "adaptive"}),
+            ("adaptive metric", {"metric": "adaptive", "beta": 2.0}),
         ):
             each = _per_iteration(
                 lambda t, o=options: ECM(C, init=ecm.prototypes_ + 0.1, tol=0, max_iter=t, **o).fit(
