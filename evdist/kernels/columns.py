@@ -19,19 +19,26 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from evdist.kernels.lanes import F32, F64, I32, I64, LANES, V32, V64, fma, half, load_lanes, pointer
+from evdist.kernels.lanes import (
+    F32,
+    F64,
+    I32,
+    I64,
+    LANES,
+    V32,
+    V64,
+    fma,
+    half,
+    load_lanes,
+    pointer,
+    splat,
+)
 
 _OCTET, _OCTET32 = ir.VectorType(F64, 8), ir.VectorType(F32, 8)
 
 
 def _address(builder, array, t, kind):
     return builder.bitcast(builder.gep(array, [t]), kind.as_pointer())
-
-
-def _eight_times(builder, scalar):
-    one = builder.insert_element(ir.Constant(_OCTET, ir.Undefined), scalar, I32(0))
-    first = ir.Constant(ir.VectorType(I32, 8), [0] * 8)
-    return builder.shuffle_vector(one, ir.Constant(_OCTET, ir.Undefined), first)
 
 
 def _sum_of_lanes(builder, v):
@@ -57,7 +64,7 @@ def combine_columns(typing, C, stride, columns, count, m, out):
             for a in acc:
                 builder.store(ir.Constant(_OCTET, [0.0] * 8), a)
             with cgutils.for_range(builder, columns) as loop:
-                share = _eight_times(builder, builder.load(builder.gep(m, [loop.index])))
+                share = splat(builder, builder.load(builder.gep(m, [loop.index])), _OCTET)
                 base = builder.add(builder.mul(loop.index, stride), t)
                 for q, a in enumerate(acc):
                     at = _address(builder, C, builder.add(base, I64(8 * q)), _OCTET32)

@@ -29,7 +29,7 @@ def last_index(context, builder, array_type, value):
 
 def splat(builder, scalar, vector_type):
     one = builder.insert_element(ir.Constant(vector_type, ir.Undefined), scalar, I32(0))
-    mask = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
+    mask = ir.Constant(ir.VectorType(I32, vector_type.count), [0] * vector_type.count)
     return builder.shuffle_vector(one, ir.Constant(vector_type, ir.Undefined), mask)
 
 

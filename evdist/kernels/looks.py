@@ -1,4 +1,4 @@
-"""Labels from masses in compiled code: two cores take half of the time of NumPy's calls.
+"""Labels from masses, and the check of lists, in compiled code: faster than NumPy's calls.
 
 NumPy gives the same bits where the compiler is not loaded: see `evdist.partition.compiled`.
 
