@@ -40,6 +40,7 @@ from evdist.stores.encoding import (
     open_group,
     reading,
     seal,
+    zarr_at,
 )
 from evdist.stores.lease import Lease, beating
 from evdist.stores.paths import Url, address, alone, children, exists, is_local, join, remove
@@ -57,7 +58,7 @@ _SEALED = ("evdist", "version", "n", "d", "dtype", "columns", "classes", "finger
 def is_dataset(url: Url) -> bool:
     """Whether the address is that of a store of this kind, whole or not."""
     try:
-        return zarr.open_group(address(url), mode="r", zarr_format=3).attrs.get("evdist") == KIND
+        return zarr.open_group(**zarr_at(address(url)), mode="r").attrs.get("evdist") == KIND
     except (OSError, *UNREADABLE):
         return False
 
@@ -110,7 +111,7 @@ def _write(
     X = group["X"]
     assert isinstance(X, zarr.Array)
     rows = X.chunks[0]
-    there = set(children(join(url, "X/c"))) if exists(join(url, "X/c")) else set()
+    there = set(children(join(url, "X/c")))
     number = {name: i for i, name in enumerate(contents.classes or [])}
     label = np.full(contents.n, -1, np.int32) if contents.classes is not None else None
     weight = np.empty(contents.n) if contents.weighted else None
@@ -205,8 +206,8 @@ def _group(url: str, contents: Contents) -> zarr.Group:
                 f"{url} holds other data: remove it, or store these under another name."
             )
         return group
-    group = zarr.open_group(url, mode="a", zarr_format=3)
-    group.attrs.update({**sealed, "complete": False, "encoding": contents.encoding})
+    group = zarr.open_group(**zarr_at(url), mode="a")
+    group.update_attributes({**sealed, "complete": False, "encoding": contents.encoding})
     itemsize = np.dtype(contents.dtype).itemsize
     group.create_array(
         "X",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from evdist.data.inputs import refuse_bad_values
 from evdist.data.readers import RowReader
 from evdist.kernels.shuffle import Shuffle, row_sum
-from evdist.stores.encoding import StoreError, check_encoding, check_seal, open_group, seal
+from evdist.stores.encoding import StoreError, check_encoding, check_seal, open_group, seal, zarr_at
 from evdist.stores.exchange import Exchange
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.partitioned import PartitionArray
@@ -143,8 +143,8 @@ class Writing:
                     f"of {kept} in {shuffle.count}. Remove it, or name another folder."
                 )
         else:
-            group = zarr.open_group(url, mode="a", zarr_format=3)
-            group.attrs.update({**known, "complete": False})
+            group = zarr.open_group(**zarr_at(url), mode="a")
+            group.update_attributes({**known, "complete": False})
             X.create()
         writing = cls(url, X, exchange)
         if not writing.complete:
@@ -193,7 +193,7 @@ class Writing:
         known = {name: attributes[name] for name in _SHAPE}
         shape = (self.shuffle.n, self.X.width, self.X.dtype)
         known["fingerprint"] = fingerprint("rows", list(shape), f"{total:016x}")
-        group.attrs.update({**seal(known), "complete": True})
+        group.update_attributes({**seal(known), "complete": True})
         self.exchange.close()
         return PartitionedData.open(self.url)
 

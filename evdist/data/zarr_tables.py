@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import zarr
 
-from evdist.stores.encoding import UNREADABLE, StoreError
+from evdist.stores.encoding import UNREADABLE, StoreError, zarr_at
 from evdist.stores.paths import exists, join, read_bytes, size
 
 #: Codecs that compute on bytes and numbers, and do nothing else.
@@ -58,7 +58,7 @@ def open_array(url: str) -> zarr.Array[Any]:
                 "Write it again without that codec."
             )
     try:
-        node = zarr.open_array(url, mode="r", zarr_format=version)
+        node = zarr.open_array(**zarr_at(url, version), mode="r")
     except UNREADABLE as error:
         raise ValueError(f"Cannot read {url}: its description is damaged ({error}).") from error
     _check_claim(url, node)

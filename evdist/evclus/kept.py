@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import conflict
-from evdist.evclus.problem import Pairs
+from evdist.evclus.problem import Pairs, in_memory
 from evdist.partition import CredalPartition
 from evdist.partition.rows import select_rows
 
@@ -46,6 +46,8 @@ def some_pairs(
     Reads spans of rows in random order until there are enough; `order` (n,) maps positions, which
     `pairs` speaks of, to objects.
     """
+    if pairs.entries <= 2 * at_most:  # all of them are read: a store at one stroke
+        pairs = in_memory(pairs)
     rng = np.random.default_rng(seed)
     spans = rng.permutation(-(-pairs.n // _SPAN))
     drawn = np.zeros(len(spans), bool)

@@ -35,6 +35,7 @@ from evdist.stores.encoding import (
     open_group,
     reading,
     seal,
+    zarr_at,
 )
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import Url, address, exists, join
@@ -102,7 +103,7 @@ class PairStore:
             group = open_group(url, "pair store", "r+")
         else:
             group = zarr.create_group(
-                url, zarr_format=3, attributes={**seal(attributes), "complete": False}
+                **zarr_at(url), attributes={**seal(attributes), "complete": False}
             )
         if group.attrs.get("complete") is not True:
             rows = rows_per_chunk or chunk_rows(graph.n, 4 * graph.k)

@@ -67,6 +67,12 @@ class MemoryPairs:
         )
 
 
+def in_memory(pairs: Pairs) -> MemoryPairs:
+    """All of them, read at one stroke."""
+    whole = pairs.block(0, pairs.n)
+    return MemoryPairs(whole.first, whole.degree, whole.partner, whole.delta)
+
+
 @dataclass(frozen=True)
 class Problem:
     """Minimise the stress of `pairs`, plus the penalty of `links`, over masses on `focal_sets`.

@@ -29,7 +29,7 @@ from evdist.evclus.groups import START, Groups
 from evdist.evclus.irqp import LocalExecutor, WholeExecutor
 from evdist.evclus.memory import most_focal_sets
 from evdist.evclus.pair_store import PairStore, StoredPairs
-from evdist.evclus.problem import MemoryPairs, Pairs, Problem
+from evdist.evclus.problem import Pairs, Problem, in_memory
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.protocol import Masses, Rows, Starter
 from evdist.evclus.sampling import Layout, SourcePairs, run_blocks
@@ -119,8 +119,7 @@ class LocalSite(_Folder):
             lambda lo: _write_chunk(store, made, lo, chunks[lo]), list(chunks), self.n_threads
         )
         store.finish()
-        whole = StoredPairs(PairStore.open(store.url), d0).block(0, source.n)
-        return MemoryPairs(whole.first, whole.degree, whole.partner, whole.delta)
+        return in_memory(StoredPairs(PairStore.open(store.url), d0))
 
     def executor(self, problem: Problem, mass: Masses) -> LocalExecutor:
         return LocalExecutor(problem, self.backend.state(problem, mass))

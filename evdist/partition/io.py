@@ -55,6 +55,7 @@ from evdist.stores.encoding import (
     chunk_rows,
     open_group,
     reading,
+    zarr_at,
 )
 from evdist.stores.growth import append_rows
 from evdist.stores.paths import Url, address, exists, join
@@ -133,8 +134,8 @@ def begin(
     """
     attributes = _attributes(focal_sets, lists=lists, complete=False)
     width = WORDS if lists else len(focal_sets)
-    group = zarr.open_group(address(url), mode="w-", zarr_format=3)
-    group.attrs.update(attributes)
+    group = zarr.open_group(**zarr_at(address(url)), mode="w-")
+    group.update_attributes(attributes)
     return group.create_array(
         _ARRAYS[attributes["version"]],
         shape=(n, width),
@@ -159,8 +160,6 @@ def read(url: Url) -> tuple[Any, FocalSets, NDArray[Any] | None]:
         raise StoreError(
             f"{url} is a table, which need not hold all masses. Load a .npz archive or a store."
         )
-    if not exists(url):
-        raise StoreNotFoundError(f"There is no credal partition at {url}.")
     mass, ids, attributes = _read_npz(url) if url.endswith(".npz") else _read_zarr(url)
     focal_sets = _focal_sets(url, attributes)
     if mass is None:
@@ -227,7 +226,7 @@ def _checked_in_turn(
 
 
 def _write_ids(url: str, first: int, ids: NDArray[Any]) -> None:
-    array = zarr.open_array(url, mode="r+", zarr_format=3)
+    array = zarr.open_array(**zarr_at(url), mode="r+")
     array.resize((first + len(ids),))
     array[first:] = ids
 
@@ -238,6 +237,8 @@ def _packed(names: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _read_npz(url: str) -> tuple[NDArray[Any] | None, NDArray[Any] | None, dict[str, Any]]:
+    if not exists(url):
+        raise StoreNotFoundError(f"There is no credal partition at {url}.")
     try:
         with fsspec.open(url, "rb") as file, np.load(file, allow_pickle=False) as archive:
             text = str(archive["attributes"]) if "attributes" in archive else "{}"

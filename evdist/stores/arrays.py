@@ -27,6 +27,7 @@ from evdist.stores.encoding import (
     open_group,
     reading,
     seal,
+    zarr_at,
 )
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import Url, address, exists
@@ -45,7 +46,7 @@ def write_arrays(
         raise StoreExistsError(f"{url} exists already. Remove it, or save under another name.")
     prints = {name: fingerprint(array) for name, array in arrays.items()}
     sealed = seal({"evdist": kind, "version": version, **attributes, "arrays": prints})
-    group = zarr.create_group(url, zarr_format=3, attributes={**sealed, "complete": False})
+    group = zarr.create_group(**zarr_at(url), attributes={**sealed, "complete": False})
     for name, array in arrays.items():
         target = group.create_array(
             name,

@@ -37,6 +37,7 @@ from evdist.stores.encoding import (
     reading,
     seal,
     sealed_json,
+    zarr_at,
 )
 from evdist.stores.paths import (
     Url,
@@ -102,7 +103,7 @@ class Checkpoint:
             return None
         shape, url = (manifest["n"], manifest["f"]), self._path(manifest["slot"])
         try:
-            array = zarr.open_array(url, mode="r", zarr_format=3)
+            array = zarr.open_array(**zarr_at(url), mode="r")
         except (OSError, TypeError, ValueError, KeyError) as error:
             raise StoreError(f"{self.url} is damaged: {url} is gone. {_CURE}") from error
         with reading(url, _CURE):
@@ -125,13 +126,12 @@ class Checkpoint:
                 remove(self._path(name))
         slot = Slot(f"slot-{secrets.token_hex(4)}", n, f, chunk_rows(n, 4 * f), problem, state)
         zarr.create_array(
-            self._path(slot.name),
+            **zarr_at(self._path(slot.name)),
             shape=(n, f),
             chunks=(slot.rows, f),
             dtype=np.float32,
             fill_value=np.nan,
             compressors=checked(COMPRESSOR),
-            zarr_format=3,
         )
         return slot
 
@@ -141,11 +141,11 @@ class Checkpoint:
         if not np.isfinite(rows).all():
             row = lo + int(np.argwhere(~np.isfinite(rows))[0, 0])
             raise StoreError(f"Masses must be finite, those of position {row} are not.")
-        zarr.open_array(self._path(slot.name), mode="r+", zarr_format=3)[chunk] = rows
+        zarr.open_array(**zarr_at(self._path(slot.name)), mode="r+")[chunk] = rows
 
     def commit(self, slot: Slot) -> None:
         """Make the slot the checkpoint, at one stroke; refused while a chunk is missing."""
-        array = zarr.open_array(self._path(slot.name), mode="r", zarr_format=3)
+        array = zarr.open_array(**zarr_at(self._path(slot.name)), mode="r")
         there, wanted = array.nchunks_initialized, len(slot.chunks)
         if there != wanted:
             raise StoreError(

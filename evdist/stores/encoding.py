@@ -19,7 +19,7 @@ import zarr
 from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 
 from evdist.stores.fingerprints import fingerprint
-from evdist.stores.paths import exists
+from evdist.stores.paths import exists, join, storage_options
 
 #: Bytes in a chunk before compression: large enough for object storage, small beside the memory.
 CHUNK_BYTES = 1 << 22
@@ -74,12 +74,17 @@ def chunk_of(lo: int, count: int, n: int, rows: int) -> slice:
 
 
 # ------------------------------------------------------------------ opening
+def zarr_at(url: str, version: int = 3) -> dict[str, Any]:
+    """The place, for the functions of zarr that open or create something there."""
+    return {"store": url, "zarr_format": version, "storage_options": storage_options(url)}
+
+
 def open_group(url: str, what: str, mode: Literal["r", "r+"] = "r") -> zarr.Group:
     """The zarr group at an address."""
-    if not exists(url):
+    if not exists(join(url, "zarr.json")) and not exists(url):  # one request where it is there
         raise StoreNotFoundError(f"There is no {what} at {url}.")
     try:
-        return zarr.open_group(url, mode=mode, zarr_format=3)
+        return zarr.open_group(**zarr_at(url), mode=mode)
     except (OSError, *UNREADABLE) as error:
         raise StoreError(f"{url} is not a zarr v3 group, so not a {what}.") from error
 

@@ -16,7 +16,7 @@ from typing import Any
 import zarr
 from numpy.typing import NDArray
 
-from evdist.stores.encoding import StoreError, reading
+from evdist.stores.encoding import StoreError, reading, zarr_at
 from evdist.stores.paths import Url, address, join, read_bytes, replace_bytes, sync
 
 
@@ -29,7 +29,7 @@ def append_rows(url: Url, blocks: Iterable[NDArray[Any]]) -> int:
     url = address(url)
     description = join(url, "zarr.json")
     layout = _layout(url, description)
-    place = zarr.open_array(url, mode="r+", zarr_format=3).store_path
+    place = zarr.open_array(**zarr_at(url), mode="r+").store_path
     n, *row = layout["shape"]
     for block in blocks:
         if list(block.shape[1:]) != row:

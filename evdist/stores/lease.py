@@ -30,7 +30,7 @@ from evdist.stores.paths import (
     create_bytes,
     join,
     read_bytes,
-    remove,
+    remove_file,
     replace_bytes,
 )
 
@@ -61,11 +61,10 @@ class Lease:
         That a holder is dead is known after LEASE_SECONDS.
         """
         end = time.monotonic() + wait
-        first = self._latest()
+        now = first = self._latest()
         seen = Pulse(first)
         while True:
-            number, held = now = self._latest()
-            seen.look(now)
+            number, held = now
             if held is None or held.get("released") or seen.silence >= LEASE_SECONDS:
                 if self._create(number + 1):
                     return
@@ -74,6 +73,8 @@ class Lease:
                 where = f"{held.get('host')}, process {held.get('pid')}"
                 raise BlockingIOError(f"{self.url} is held by another process ({where}).")
             time.sleep(_LOOK)
+            now = self._latest()
+            seen.look(now)
 
     @contextmanager
     def held(self, wait: float = 0.0) -> Iterator[None]:
@@ -93,8 +94,7 @@ class Lease:
 
     def check(self) -> None:
         """Refuse to go on without the lease."""
-        number = self._latest()[0]
-        if number != self._number:
+        if max(self._numbers(), default=0) != self._number:
             raise LeaseLostError(
                 f"Another process has taken over {self.url}: this one gave no sign of life for "
                 f"{LEASE_SECONDS:.0f} s. It stops; what it has done is kept."
@@ -102,7 +102,7 @@ class Lease:
 
     def release(self) -> None:
         """Let the next one in at once."""
-        if self._latest()[0] == self._number:
+        if max(self._numbers(), default=0) == self._number:
             self._write(released=True)
 
     def is_alive(self) -> bool:
@@ -114,8 +114,11 @@ class Lease:
         return pulse(self.url, found).silence < LEASE_SECONDS
 
     # ------------------------------------------------------------------ the objects
+    def _numbers(self) -> list[int]:
+        return [int(name) for name in children(self.url) if name.isdigit()]
+
     def _latest(self) -> tuple[int, dict[str, Any] | None]:
-        numbers = [int(name) for name in children(self.url) if name.isdigit()]
+        numbers = self._numbers()
         if not numbers:
             return 0, None
         number = max(numbers)
@@ -129,11 +132,12 @@ class Lease:
         self._number, self._beat = number, 0
         if not create_bytes(self._path(number), self._content()):
             return False
-        if self._latest()[0] != number:
+        numbers = self._numbers()
+        if max(numbers, default=0) != number:
             return False  # a slow one: others have gone past this number
-        for name in children(self.url):
-            if name.isdigit() and int(name) < number:
-                remove(join(self.url, name))
+        for old in numbers:
+            if old < number:
+                remove_file(self._path(old))
         return True
 
     def _write(self, released: bool = False) -> None:

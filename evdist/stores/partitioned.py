@@ -16,7 +16,7 @@ import zarr
 from numpy.typing import NDArray
 
 from evdist.kernels.shuffle import Shuffle
-from evdist.stores.encoding import COMPRESSOR, StoreError, checked, chunk_rows, reading
+from evdist.stores.encoding import COMPRESSOR, StoreError, checked, chunk_rows, reading, zarr_at
 from evdist.stores.paths import exists, join
 
 _CURE = "Remove it and start again."
@@ -35,14 +35,13 @@ class PartitionArray:
         """Make room; what was there is lost."""
         P, s = self.shuffle.count, self.shuffle.rows
         zarr.create_array(
-            self.url,
+            **zarr_at(self.url),
             shape=(P, s, self.width),
             chunks=(1, self._chunk, self.width),
             dtype=self.dtype,
             fill_value=self._unwritten,
             compressors=checked(COMPRESSOR),
             overwrite=True,
-            zarr_format=3,
         )
 
     @property
@@ -62,7 +61,7 @@ class PartitionArray:
                 f"Partition {partition} of {self.url} has {self.shuffle.size(partition)} rows of "
                 f"{self.width}, got {rows.shape}."
             )
-        array = zarr.open_array(self.url, mode="r+", zarr_format=3)
+        array = zarr.open_array(**zarr_at(self.url), mode="r+")
         for lo in range(0, s, self._chunk):
             part = rows[lo : lo + self._chunk]
             empty = min(self._chunk, s - lo) - len(part)
@@ -73,7 +72,7 @@ class PartitionArray:
         size = self.shuffle.size(partition)
         size = size if at_most is None else min(size, at_most)
         out = np.empty((size, self.width), self.dtype)
-        array: Any = zarr.open_array(self.url, mode="r", zarr_format=3)
+        array: Any = zarr.open_array(**zarr_at(self.url), mode="r")
         with reading(self.url, _CURE):
             # Chunk by chunk: the library holds all that it decodes for one call.
             for lo in range(0, size, self._chunk):

@@ -21,6 +21,9 @@ Url = str | os.PathLike[str]
 
 #: Pauses grow by 1.7 from 0.1 s: half a minute in all.
 _S3_TRIES = 10
+#: s3fs asks for the size of an object first, to read a large one in parts, and lists the folder
+#: where there is no such object: one request instead of two or three for small ones.
+_WHOLE = {"max_concurrency": 1}
 
 
 def address(url: Url) -> str:
@@ -33,6 +36,11 @@ def exists(url: Url) -> bool:
     """Whether anything is there, a file or a folder."""
     filesystem, path = _open(url)
     return steady(lambda: filesystem.exists(path))
+
+
+def storage_options(url: Url) -> dict[str, Any] | None:
+    """For libraries that open the address themselves, as zarr does; None for none."""
+    return dict(_WHOLE) if os.fspath(url).startswith(("s3://", "s3a://")) else None
 
 
 def is_local(url: Url) -> bool:
@@ -61,6 +69,13 @@ def remove(url: Url) -> None:
         steady(lambda: filesystem.rm(path, recursive=True))
 
 
+def remove_file(url: Url) -> None:
+    """Remove one file, in one request; another process may have done so."""
+    filesystem, path = _open(url)
+    with suppress(FileNotFoundError):
+        steady(lambda: filesystem.rm_file(path))
+
+
 def modified(url: Url) -> float:
     """When the file, or the newest file of the folder, was written, in seconds; 0 for none."""
     filesystem, path = _open(url)
@@ -78,11 +93,10 @@ def size(url: Url) -> int:
 def read_bytes(url: Url) -> bytes | None:
     """The content of a small file; None when it is not there."""
     filesystem, path = _open(url)
-    # s3fs asks for the size first, to read large objects in parts: one request for a small one.
-    parts = {"max_concurrency": 1} if _is_s3(filesystem) else {}
+    options = _WHOLE if _is_s3(filesystem) else {}
     try:
-        return steady(lambda: filesystem.cat_file(path, **parts))
-    except FileNotFoundError:
+        return steady(lambda: filesystem.cat_file(path, **options))
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

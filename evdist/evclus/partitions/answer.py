@@ -16,6 +16,7 @@ from evdist.evclus.partitions.problem import PartitionedProblem, ViewPairs
 from evdist.evclus.solver import tell_full_rows
 from evdist.kernels.sparse_rows import full_rows
 from evdist.partition import io
+from evdist.stores.encoding import zarr_at
 from evdist.stores.exchange import Exchange
 from evdist.stores.partitioned import PartitionArray
 from evdist.stores.paths import exists, join, remove
@@ -82,7 +83,7 @@ def _send(
 
 def _collect(back: Exchange, url: str, blocks: list[str], number: int) -> None:
     lo, hi = back.bounds[number : number + 2].tolist()
-    zarr.open_array(url, mode="r+", zarr_format=3)[lo:hi] = back.take(number, blocks)
+    zarr.open_array(**zarr_at(url), mode="r+")[lo:hi] = back.take(number, blocks)
 
 
 def kept_pairs(problem: PartitionedProblem) -> SomePairs:

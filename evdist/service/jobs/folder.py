@@ -51,6 +51,7 @@ from evdist.stores.paths import (
     join,
     read_bytes,
     remove,
+    remove_file,
     replace_bytes,
 )
 
@@ -147,12 +148,14 @@ class JobFolder:
         of a corrected call.
         """
         url = address(config.folder)
-        if not exists(join(url, "manifest.json")):
+        try:
+            folder = cls.open(url)
+        except StoreNotFoundError:
             os.makedirs(url, exist_ok=True) if "://" not in url else None
             folder = cls(url, _new_manifest(config))
             if create_bytes(folder.path("manifest.json"), folder._content()):
                 return folder
-        folder = cls.open(url)  # perhaps of another process that was quicker
+            folder = cls.open(url)  # of another process that was quicker
         if folder.config.fingerprint != config.fingerprint:
             folder._give_way(config)
         return folder
@@ -327,11 +330,11 @@ class JobFolder:
         replace_bytes(self.path("cancel"), str(time.time()).encode())
 
     def is_cancelled(self) -> bool:
-        return self.has("cancel")
+        return read_bytes(self.path("cancel")) is not None
 
     def forget_cancel(self) -> None:
-        if self.has("cancel"):
-            remove(self.path("cancel"))
+        if self.is_cancelled():
+            remove_file(self.path("cancel"))
 
     # ------------------------------------------------------------------ news and log
     def tell(self, news: Mapping[str, Any]) -> None:
