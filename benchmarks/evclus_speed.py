@@ -144,7 +144,7 @@ def million() -> None:
     print(
         f"one thread: GaussianMixture(10), full covariances, {mixture:.1f} s CPU, "
         f"ARI {adjusted_rand_score(y, labels):.4f}; EVCLUS {cpu:.1f} s, "
-        f"{cpu / mixture:.2f} times as much (bound 5)"
+        f"{cpu / mixture:.2f} times as much (bound 2.5)"
     )
 
 

@@ -87,49 +87,55 @@ def four_sums(builder, v):
     return builder.fadd(half(builder, pairs, 0), half(builder, pairs, 1))
 
 
-def for_four_dots(builder, A, width, f, count, m, use, fetch):
+def for_four_dots(builder, A, f, count, m, use, fetch, offset):
     """Call `use(t, <A[t] . m, ..., A[t+3] . m>)` for t = 0, 4, ... < count.
 
-    Only the first f columns count; half a cache line is enough for up to eight. `fetch(t)` is
-    called for each t too: rows wanted later are brought into the cache behind the arithmetic.
+    Row t begins at `A[offset(t)]`. Only the first f columns count; half a cache line is enough for
+    up to eight. `fetch(t)` is called for each t too: rows wanted later are brought into the cache
+    behind the arithmetic.
     """
     octet, octet32 = ir.VectorType(F64, 8), ir.VectorType(F32, 8)
     acc = [cgutils.alloca_once(builder, octet) for _ in range(4)]
 
-    def load(array, offset, kind):
-        return builder.load(
-            builder.bitcast(builder.gep(array, [offset]), kind.as_pointer()), align=4
-        )
+    def load(array, at, kind):
+        return builder.load(builder.bitcast(builder.gep(array, [at]), kind.as_pointer()), align=4)
 
     with cgutils.for_range_slice(builder, I64(0), count, I64(4)) as (t, _):
         fetch(t)
         for q in range(4):
             builder.store(ir.Constant(octet, [0.0] * 8), acc[q])
-        base = builder.mul(t, width)
+        rows = [offset(builder.add(t, I64(q))) for q in range(4)]
         with cgutils.for_range_slice(builder, I64(0), f, I64(8)) as (j, _):
             mj = load(m, j, octet)
             for q in range(4):
-                at = builder.add(builder.add(base, builder.mul(width, I64(q))), j)
-                line = builder.fpext(load(A, at, octet32), octet)
+                line = builder.fpext(load(A, builder.add(rows[q], j), octet32), octet)
                 total = fma(builder, line, mj, builder.load(acc[q]))
                 builder.store(total, acc[q])
         use(t, four_sums(builder, [builder.load(a) for a in acc]))
 
 
-def fetcher(builder, table, width, index, at, last):
-    """fetch(t): rows index[at + t / 2] and the next one of the table, into the cache.
+def listed_row(builder, index, at, last, width):
+    """offset(t): where row index[at + t] of a table begins; past the end, that of the last."""
+
+    def offset(t):
+        place = builder.add(at, t)
+        place = builder.select(builder.icmp_signed("<", place, last), place, last)
+        return row_offset(builder, index, place, width)
+
+    return offset
+
+
+def fetcher(builder, table, width, offset, rows):
+    """fetch(t): bring rows t rows / 4 and following, `rows` of them, of the table into the cache.
 
     Two rows for every four dot products, so that the two passes over a row's pairs fetch all
     partners of the next row, and never more than the machine has room for at once.
     """
 
     def fetch(t):
-        half = builder.add(at, builder.lshr(t, I64(1)))
-        for q in range(2):
-            place = builder.add(half, I64(q))
-            # Past the end of the index the last entry is fetched again: harmless.
-            place = builder.select(builder.icmp_signed("<", place, last), place, last)
-            base = row_offset(builder, index, place, width)
+        first = builder.udiv(builder.mul(t, I64(rows)), I64(4))
+        for q in range(rows):
+            base = offset(builder.add(first, I64(q)))
             with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
                 prefetch(builder, builder.gep(table, [builder.add(base, j)]))
 

@@ -10,6 +10,8 @@ the machine's vector width. Rows of a table are padded with zeros to a multiple 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -27,6 +29,7 @@ from evdist.kernels.lanes import (
     fma,
     for_four_dots,
     last_index,
+    listed_row,
     load_lanes,
     pointer,
     prefetch,
@@ -34,6 +37,9 @@ from evdist.kernels.lanes import (
     splat,
     sum_in_chunks,
 )
+
+#: Pairs between the one whose row is fetched into the cache and the one that is looked at.
+_AHEAD = 24
 
 
 def padded_width(f: int) -> int:
@@ -86,17 +92,46 @@ def dots(typing, A, width, f, count, m, out, table, index, at):
             pointer(context, builder, t, v)
             for t, v in [(a_t, A), (mt, m), (ot, out), (tt, table), (it, index)]
         )
-        fetch = fetcher(builder, table, width, index, at, last)
+        following = listed_row(builder, index, at, last, width)
+        fetch = fetcher(builder, table, width, following, 2)
 
-        def put(t, sums):
-            address = builder.bitcast(builder.gep(out, [t]), sums.type.as_pointer())
-            builder.store(sums, address, align=8)
-
-        for_four_dots(builder, A, width, f, count, m, put, fetch)
+        put = partial(_put, builder, out)
+        for_four_dots(builder, A, f, count, m, put, fetch, lambda t: builder.mul(t, width))
         return context.get_dummy_value()
 
     i64 = types.int64
     return types.void(A, i64, i64, i64, m, out, table, index, i64), codegen
+
+
+def _put(builder, out, t, sums):
+    address = builder.bitcast(builder.gep(out, [t]), sums.type.as_pointer())
+    builder.store(sums, address, align=8)
+
+
+@intrinsic
+def dots_in_table(typing, table, width, f, index, start, count, m, out):
+    """out[t] = table[index[start + t], :f] . m[:f] for t < count, a multiple of four, as `dots`.
+
+    For one pass over the rows: nothing is copied. Past the end of the index, its last entry counts.
+    """
+
+    def codegen(context, builder, signature, args):
+        tt, _, _, it, _, _, mt, ot = signature.args
+        table, width, f, index, start, count, m, out = args
+        last = last_index(context, builder, it, index)
+        table, index, m, out = (
+            pointer(context, builder, t, v)
+            for t, v in [(tt, table), (it, index), (mt, m), (ot, out)]
+        )
+        here, ahead = (
+            listed_row(builder, index, builder.add(start, I64(k)), last, width) for k in (0, _AHEAD)
+        )
+        fetch = fetcher(builder, table, width, ahead, 4)
+        for_four_dots(builder, table, f, count, m, partial(_put, builder, out), fetch, here)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(table, i64, i64, index, i64, i64, m, out), codegen
 
 
 @intrinsic
@@ -174,7 +209,8 @@ def change_of_squares(typing, A, width, f, count, m, old, target, w, table, inde
             for t, v in [(a_t, A), (mt, m), (ot, old), (gt, target), (wt, w), (tt, table),
                          (it, index)]
         )  # fmt: skip
-        fetch = fetcher(builder, table, width, index, at, last)
+        following = listed_row(builder, index, at, last, width)
+        fetch = fetcher(builder, table, width, following, 2)
         quad = ir.VectorType(F64, 4)
         total = cgutils.alloca_once_value(builder, ir.Constant(quad, [0.0] * 4))
 
@@ -190,7 +226,7 @@ def change_of_squares(typing, A, width, f, count, m, old, target, w, table, inde
             step = builder.fmul(builder.fmul(weight, builder.fsub(new, before)), middle)
             builder.store(builder.fadd(builder.load(total), step), total)
 
-        for_four_dots(builder, A, width, f, count, m, change, fetch)
+        for_four_dots(builder, A, f, count, m, change, fetch, lambda t: builder.mul(t, width))
         lanes = [builder.extract_element(builder.load(total), I32(q)) for q in range(4)]
         return builder.fadd(builder.fadd(lanes[0], lanes[1]), builder.fadd(lanes[2], lanes[3]))
 

@@ -35,6 +35,7 @@ from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
 from evdist.kernels.vector import (
     change_of_squares,
     dots,
+    dots_in_table,
     fetch_row,
     gather_rows,
     gram_rows_1,
@@ -366,15 +367,14 @@ def _block_objective(M, table, block, weight, links, lo, hi, scratch):
     n, f = M.shape
     width = table.shape[1]
     row0, first, degree, partner, delta = block
-    A, kappa, _, w, _, _, _, m, _, _, _, _, u = scratch
+    _, kappa, _, w, _, _, _, m, _, _, _, _, u = scratch
     stress = penalty = 0.0
     for i in range(lo, hi):
         row = i - row0
         start, k = first[row], degree[row]
         for j in range(f):
             m[j] = M[i, j]
-        _gather(table, first, partner, row, k, A)
-        dots(A, width, f, _up_to_four(k), m, kappa, table, partner, start + k)
+        dots_in_table(table, width, f, partner, start, _up_to_four(k), m, kappa)
         if weight.size:
             _pair_weights(weight, partner, n, i, start, k, w)
         for t in range(k):
