@@ -25,6 +25,7 @@ may be added to a finished zarr store later (`evdist.stores.growth`).
 
 from __future__ import annotations
 
+import errno
 import json
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -246,7 +247,10 @@ def _read_npz(url: str) -> tuple[NDArray[Any] | None, NDArray[Any] | None, dict[
             attributes = json.loads(text)
             name = _array_of(attributes)
             return archive[name] if name in archive else None, ids, attributes
-    except (zipfile.BadZipFile, *UNREADABLE) as error:
+    except (zipfile.BadZipFile, OSError, *UNREADABLE) as error:
+        # A damaged archive may send its reader to a place outside the file.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
         raise StoreError(
             f"{url} is not a whole NumPy archive of a credal partition ({error}). Was it written "
             "to the end?"

@@ -9,7 +9,7 @@ xy   (n, 2) the plane that is drawn
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
+from evdist.estimators.checks import one_of
 from evdist.partition import CredalPartition
 from evdist.partition.decisions import Decisions
 from evdist.partition.open_sets import OpenTable
@@ -39,6 +40,7 @@ from evdist.plot.style import (
 MANY = 1 << 12
 
 Rows = NDArray[np.intp]
+Rule = Literal["mass", "dominance", "decision"]
 
 
 def approximations(
@@ -46,7 +48,7 @@ def approximations(
     X: ArrayLike,
     *,
     y: ArrayLike | None = None,
-    rule: Literal["mass", "dominance", "decision"] = "mass",
+    rule: Rule = "mass",
     level: float | Decisions | None = None,
     max_points: int = 20_000,
     ax: Axes | None = None,
@@ -82,6 +84,7 @@ def approximations(
         Its artists carry a gid: ``lower-0``, ``upper-0``, ``sure-0``, ``between-0``, ...,
         ``outliers``, numbered like the clusters, from 0.
     """
+    one_of("rule", rule, get_args(Rule))
     n = partition.n_objects
     xy, names = plane(X, n)
     classes = None if y is None else _checked_classes(y, n)
@@ -124,7 +127,7 @@ def approximations(
 def _members(
     partition: CredalPartition,
     best: Rows,
-    rule: Literal["mass", "dominance", "decision"],
+    rule: Rule,
     level: float | Decisions | None,
 ) -> Iterator[tuple[Rows, Rows]]:
     """Of each cluster, the rows that surely belong to it, and those that possibly do.

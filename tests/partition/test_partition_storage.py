@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import dask
@@ -155,6 +156,19 @@ def test_pickles_are_never_read(tmp_path):
     np.savez(tmp_path / "p.npz", mass=np.array([print], dtype=object))
     with pytest.raises(ValueError, match="not a whole NumPy archive"):
         CredalPartition.load(tmp_path / "p.npz")
+
+
+@pytest.mark.parametrize("value", [0, 0x7F, 0xFF])
+def test_an_archive_with_any_byte_of_its_directory_changed_is_refused_or_read(
+    partition, tmp_path, value
+):
+    path = tmp_path / "p.npz"
+    partition.save(path)
+    whole = path.read_bytes()
+    for at in range(whole.index(b"PK\x01\x02"), len(whole)):
+        path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+        with suppress(encoding.StoreError):
+            CredalPartition.load(path)
 
 
 def test_folders_and_arrays_that_are_no_partition_are_refused(partition, tmp_path):

@@ -94,6 +94,11 @@ def test_interval_dominance_can_be_asked_for(partition, X):
     assert artist(ax, "lower-0") is not None
 
 
+def test_an_unknown_rule_is_told_all_there_are(partition, X):
+    with pytest.raises(ValueError, match=r"rule must be .*mass.*dominance.*decision.*'most'"):
+        plot.approximations(partition, X, rule="most")
+
+
 def test_many_objects_are_sampled_but_hulls_are_those_of_all():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=5000)
