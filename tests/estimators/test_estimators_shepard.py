@@ -94,7 +94,7 @@ def test_a_sample_reads_only_as_many_rows_as_it_needs():
     read = []
 
     class Counting:
-        n = memory.n
+        n, entries = memory.n, memory.entries
 
         def block(self, lo, hi):
             read.append(hi - lo)
@@ -103,3 +103,7 @@ def test_a_sample_reads_only_as_many_rows_as_it_needs():
     found = some_pairs(Counting(), np.arange(n, dtype=np.uint32), 1000)
     assert len(found.delta) == 1000
     assert sum(read) * k < 2 * 1000 + 128 * k
+    read.clear()
+    all_pairs = some_pairs(Counting(), np.arange(n, dtype=np.uint32), n * k // 2)
+    assert len(all_pairs.delta) == n * k // 2
+    assert read == [n]  # those of a store come at one stroke
