@@ -46,7 +46,7 @@ def some_pairs(
     Reads spans of rows in random order until there are enough; `order` (n,) maps positions, which
     `pairs` speaks of, to objects.
     """
-    if pairs.entries <= 2 * at_most:  # all of them are read: a store at one stroke
+    if pairs.entries <= 2 * at_most:  # every row will be read: a store is asked once
         pairs = in_memory(pairs)
     rng = np.random.default_rng(seed)
     spans = rng.permutation(-(-pairs.n // _SPAN))

@@ -68,7 +68,7 @@ class MemoryPairs:
 
 
 def in_memory(pairs: Pairs) -> MemoryPairs:
-    """All of them, read at one stroke."""
+    """The pairs of all rows, read in one call."""
     whole = pairs.block(0, pairs.n)
     return MemoryPairs(whole.first, whole.degree, whole.partner, whole.delta)
 

@@ -126,10 +126,10 @@ def listed_row(builder, index, at, last, width):
 
 
 def fetcher(builder, table, width, offset, rows):
-    """fetch(t): bring rows t rows / 4 and following, `rows` of them, of the table into the cache.
+    """fetch(t), for t = 0, 4, ...: bring the next `rows` rows of the table into the cache.
 
-    Two rows for every four dot products, so that the two passes over a row's pairs fetch all
-    partners of the next row, and never more than the machine has room for at once.
+    Row s begins at `table[offset(s)]`. A few rows at a time, between dot products: never more than
+    the machine has room for at once.
     """
 
     def fetch(t):

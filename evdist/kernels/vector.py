@@ -93,6 +93,7 @@ def dots(typing, A, width, f, count, m, out, table, index, at):
             for t, v in [(a_t, A), (mt, m), (ot, out), (tt, table), (it, index)]
         )
         following = listed_row(builder, index, at, last, width)
+        # Half of the next row's partners here, the other half by `change_of_squares`.
         fetch = fetcher(builder, table, width, following, 2)
 
         put = partial(_put, builder, out)

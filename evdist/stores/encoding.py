@@ -75,7 +75,7 @@ def chunk_of(lo: int, count: int, n: int, rows: int) -> slice:
 
 # ------------------------------------------------------------------ opening
 def zarr_at(url: str, version: int = 3) -> dict[str, Any]:
-    """The place, for the functions of zarr that open or create something there."""
+    """Arguments that name a place to zarr's functions `open_...` and `create_...`."""
     return {"store": url, "zarr_format": version, "storage_options": storage_options(url)}
 
 

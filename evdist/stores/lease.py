@@ -94,7 +94,7 @@ class Lease:
 
     def check(self) -> None:
         """Refuse to go on without the lease."""
-        if max(self._numbers(), default=0) != self._number:
+        if self._newest() != self._number:
             raise LeaseLostError(
                 f"Another process has taken over {self.url}: this one gave no sign of life for "
                 f"{LEASE_SECONDS:.0f} s. It stops; what it has done is kept."
@@ -102,7 +102,7 @@ class Lease:
 
     def release(self) -> None:
         """Let the next one in at once."""
-        if max(self._numbers(), default=0) == self._number:
+        if self._newest() == self._number:
             self._write(released=True)
 
     def is_alive(self) -> bool:
@@ -117,11 +117,14 @@ class Lease:
     def _numbers(self) -> list[int]:
         return [int(name) for name in children(self.url) if name.isdigit()]
 
+    def _newest(self) -> int:
+        """The number that counts; 0 where there is no lease."""
+        return max(self._numbers(), default=0)
+
     def _latest(self) -> tuple[int, dict[str, Any] | None]:
-        numbers = self._numbers()
-        if not numbers:
+        number = self._newest()
+        if not number:
             return 0, None
-        number = max(numbers)
         try:
             found = json.loads(read_bytes(self._path(number)) or b"{}")
         except ValueError:

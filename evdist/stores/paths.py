@@ -39,7 +39,7 @@ def exists(url: Url) -> bool:
 
 
 def storage_options(url: Url) -> dict[str, Any] | None:
-    """For libraries that open the address themselves, as zarr does; None for none."""
+    """Options for a library that opens the address itself by fsspec, as zarr does."""
     return dict(_WHOLE) if os.fspath(url).startswith(("s3://", "s3a://")) else None
 
 
