@@ -11,9 +11,9 @@ unexport PYTHONHOME
 # evdist again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Processes of tests, as many as there are cores: more might break deadlines of tests that kill
-# workers. tests/conftest.py says which tests go together. JOBS=0 for one process.
-JOBS ?= 2
+# Processes of tests: two for two cores, and one of low priority that works while they wait for
+# servers and workers. tests/conftest.py says which tests go together. JOBS=0 for one process.
+JOBS ?= 3
 XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
@@ -28,6 +28,8 @@ demo: $(VENV)/.installed ## cluster a real data set; writes demo/report.html and
 test: lint ## lint, types and the whole test suite
 	$(BIN)/python -m pytest $(XDIST)
 
+# None of these tests waits for another process: a third one would only take its part.
+test-fast: JOBS = 2
 test-fast: $(VENV)/.installed-dev ## the tests that need no processes and little time: minutes
 	$(BIN)/python -m pytest $(XDIST) -m "not process and not slow and not gpu"
 
@@ -73,6 +75,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing evdist, what it needs and the tools for testing into $(VENV)/ (a minute or two)"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev,docs,nn,service,s3,k8s]'
+	@# Else the first processes of the tests would all compile the same kernels.
+	@$(BIN)/evdist warm
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/.installed

@@ -21,6 +21,7 @@ class Bounds:
     width: int = 46
     missed: list[str] = field(default_factory=list)
     title: str = ""
+    lines: int = 0
 
     def head(self, title: str) -> None:
         self.title = title
@@ -55,12 +56,16 @@ class Bounds:
         print(f"{what:<{self.width}}{value:>12.{digits}f}{bound:>14}{verdict}", flush=True)
 
     def _record(self, **line: object) -> None:
+        self.lines += 1
         if file := os.environ.get(RECORD):
             with Path(file).open("a", encoding="utf-8") as record:
                 record.write(json.dumps({"title": self.title, **line}) + "\n")
 
     def finish(self) -> int:
-        """Say what was missed; 0 where nothing was."""
+        """Say what was missed; 0 where nothing was, 1 also where nothing was measured."""
         print()
+        if self.lines == 0:
+            print("nothing was measured: the head of the script lists its parts")
+            return 1
         print(f"missed: {', '.join(self.missed)}" if self.missed else "all bounds kept")
         return 1 if self.missed else 0

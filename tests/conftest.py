@@ -144,6 +144,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=order)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The third process of tests and those after it have low priority.
+
+    The first two run the tests that kill workers, which have deadlines.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") not in ("gw0", "gw1"):
+        os.nice(10)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Where one process runs a group after another, what the group shares ends with it."""

@@ -46,6 +46,14 @@ def test_a_part_without_lines_is_not_run_and_one_that_broke_is_said(reproduction
     assert "ended without a figure" in reproduction.summary({first: result(reproduction, code=2)})
 
 
+def test_a_script_that_measured_nothing_has_kept_no_bound(reproduction, capsys):
+    bounds = sys.modules["bounds"].Bounds()
+    assert bounds.finish() == 1
+    assert "nothing was measured" in capsys.readouterr().out
+    bounds.at_most("a", 0.5, 1.0)
+    assert bounds.finish() == 0
+
+
 def test_every_part_names_a_benchmark_that_is_there(reproduction, root):
     names = [part.name for part in reproduction.PARTS]
     assert len(set(names)) == len(names)

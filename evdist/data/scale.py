@@ -15,6 +15,8 @@ DWARFS = 100.0
 #: Rows that medians, quartiles and the look at spreads are taken from; more change the third digit.
 SAMPLE = 1_000_000
 LOOKED_AT = 100_000
+#: Columns whose spread is found at a time: 100 MB for so many rows.
+_COLUMNS = 64
 
 
 class ScaleWarning(UserWarning):
@@ -68,6 +70,15 @@ def scale_of(kind: str | None, X: NDArray[Any]) -> Scale | None:
 def some_rows(X: NDArray[Any], most: int = SAMPLE) -> NDArray[Any]:
     """Evenly spaced rows, all of them when there are not more."""
     return X[:: -(-len(X) // most)]
+
+
+def spreads(X: NDArray[Any]) -> NDArray[np.float64]:
+    """The standard deviation of each column, (d,), a few columns at a time.
+
+    NumPy is slow along short rows, so columns are laid out as rows first.
+    """
+    some = [X[:, j : j + _COLUMNS].T for j in range(0, X.shape[1], _COLUMNS)]
+    return np.concatenate([np.ascontiguousarray(x, dtype=np.float64).std(axis=1) for x in some])
 
 
 def dwarfing(spread: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:

@@ -14,7 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evdist.data.inputs import load, objects, refuse_bad_values
-from evdist.data.scale import LOOKED_AT, Scale, ScaleWarning, dwarfing, scale_of, some_rows
+from evdist.data.scale import (
+    LOOKED_AT,
+    Scale,
+    ScaleWarning,
+    dwarfing,
+    scale_of,
+    some_rows,
+    spreads,
+)
 from evdist.estimators.callbacks import SweepCallbacks
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
@@ -81,7 +89,7 @@ class CredalEstimator(SavedModel, SweepCallbacks):
     def _tell_of_spreads(self, X: NDArray[Any]) -> None:
         if getattr(self, "metric", None) in _OWN_SCALE:
             return
-        large, times = dwarfing(some_rows(X, LOOKED_AT).std(axis=0, dtype=np.float64))
+        large, times = dwarfing(spreads(some_rows(X, LOOKED_AT)))
         if len(large):
             names = getattr(self, "feature_names_in_", None)
             column = int(large[0]) if names is None else repr(str(names[large[0]]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,7 +89,11 @@ class Trial:
     def problem(self, d0: float, focal_sets: FocalSets) -> Problem:
         delta = np.empty_like(self.pairs.delta)
         transform(self.pairs.delta, d0, delta)
-        return Problem(focal_sets, replace(self.pairs, delta=delta), Plan.of(self.layout.bounds))
+        return Problem(focal_sets, replace(self.pairs, delta=delta), self._plan)
+
+    @cached_property
+    def _plan(self) -> Plan:
+        return Plan.of(self.layout.bounds)
 
     def spread(self, problem: Problem) -> float:
         """Variance of the transformed dissimilarities of kept pairs."""

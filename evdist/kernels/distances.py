@@ -31,7 +31,7 @@ from evdist.kernels.lanes import (
     prefetch,
     row_offset,
 )
-from evdist.kernels.vector import aligned_zeros, padded_width
+from evdist.kernels.vector import aligned_zeros, padded_width, read_only
 
 #: Metric -> (sum over coordinates, what is done to the sum).
 METRICS = {
@@ -70,7 +70,7 @@ class Metric:
     def of(cls, X: NDArray, name: str) -> Metric:
         """Ready `name`, a key of METRICS, for the rows of X (n, d), finite."""
         moves = name not in ("cosine", "correlation", "hamming")
-        centre = X.mean(axis=0, dtype=np.float64) if moves else np.zeros(X.shape[1])
+        centre = _column_means(X) if moves else np.zeros(X.shape[1])
         whiten = _whitening(X - centre) if name == "mahalanobis" else None
         return cls(name, centre, whiten)
 
@@ -117,6 +117,22 @@ class Metric:
                 "Remove such rows or choose another metric."
             )
         return Z / length
+
+
+def _column_means(X: NDArray) -> NDArray[np.float64]:
+    """As NumPy's mean of rows, to the last bit; that takes three times as long for ten columns."""
+    # NumPy adds rows one after the other, too, but for a single column and for other layouts.
+    usual = X.dtype in (np.float32, np.float64) and X.flags.c_contiguous and X.shape[1] > 1
+    return _column_sums(read_only(X)) / len(X) if usual else X.mean(axis=0, dtype=np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _column_sums(X):
+    total = np.zeros(X.shape[1])
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            total[j] += X[i, j]
+    return total
 
 
 def _whitening(Z: NDArray) -> NDArray[np.float64]:

@@ -158,10 +158,10 @@ class PairGraph:
     def entries(self) -> int:
         """Sum of all degrees: n k, less what the empty places cost on either side."""
         small = np.diff(self.bounds) < self.size
-        lost = 0
+        lost = 2 * self.k * int(small.sum())
         for o, r in zip(self.offsets, self.shifts, strict=True):
-            other = np.roll(small, -o)
-            lost += int(small.sum() + other.sum() - (r % self.size == 0) * (small & other).sum())
+            if r % self.size == 0:  # then the empty places of two colours are each other's partner
+                lost -= int((small & np.roll(small, -o)).sum())
         return self.colours * self.size * self.k - lost
 
     def there(self, lo: int, hi: int) -> NDArray[np.bool_]:

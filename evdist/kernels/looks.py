@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from evdist.kernels.sparse_rows import ID_PLACES, MASS_PLACES, SLOTS, ids_of
 from evdist.kernels.threads import thread_count
+from evdist.kernels.vector import read_only
 
 #: Rows below which another thread is not worth its start.
 _LEAST = 1 << 15
@@ -31,7 +32,7 @@ def most_plausible(mass: NDArray[Any]) -> NDArray[np.int64]:
     The columns are the empty set, the singletons and Omega.
     """
     out = np.empty(len(mass), np.int64)
-    mass = _read_only(mass)
+    mass = read_only(mass)
     _in_threads(lambda rows: _most_plausible(mass[rows], out[rows]), len(mass))
     return out
 
@@ -52,7 +53,7 @@ def _most_plausible(mass, out):
 def most_mass(T: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Of each row the cluster of the largest mass (ties to the first; 0 for none), and that."""
     cluster, mass = np.empty(len(T), np.int64), np.empty(len(T), np.float32)
-    T = _read_only(T)
+    T = read_only(T)
     ids = ids_of(T)
     _in_threads(lambda rows: _most_mass(T[rows], ids[rows], cluster[rows], mass[rows]), len(T))
     return cluster, mass
@@ -72,7 +73,7 @@ def _most_mass(T, ids, cluster, mass):
 
 def are_lists(T: NDArray[np.float32], n_clusters: int, tolerance: float) -> bool:
     """Whether all masses are at least 0 and sum to one, and clusters that have mass ascend."""
-    T = _read_only(T)
+    T = read_only(T)
     return bool(_are_lists(T, ids_of(T), n_clusters, tolerance))
 
 
@@ -93,19 +94,12 @@ def _are_lists(T, ids, n_clusters, tolerance):
     return True
 
 
-def _read_only(table: NDArray[Any]) -> NDArray[Any]:
-    """The same memory. numba compiles for arrays that may be written to and others apart."""
-    table = table.view()
-    table.setflags(write=False)
-    return table
-
-
 def _in_threads(work: Callable[[slice], None], n: int) -> None:
     """`work` on all rows 0..n-1, a span for each thread."""
-    threads = min(thread_count(None), max(n // _LEAST, 1))
-    spans = [slice(n * t // threads, n * (t + 1) // threads) for t in range(threads)]
-    if threads == 1:
-        work(spans[0])
+    if n < 2 * _LEAST:  # a block of a larger table: to count the cores would take longer
+        work(slice(0, n))
         return
+    threads = min(thread_count(None), n // _LEAST)
+    spans = [slice(n * t // threads, n * (t + 1) // threads) for t in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, spans))  # the first error is raised

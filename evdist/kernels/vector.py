@@ -337,3 +337,10 @@ def aligned_zeros(n: int, width: int) -> np.ndarray:
     raw = np.zeros(n * width + LANES, np.float32)
     skip = (-raw.ctypes.data // 4) % LANES
     return raw[skip : skip + n * width].reshape(n, width)
+
+
+def read_only(table: np.ndarray) -> np.ndarray:
+    """The same memory. numba compiles for arrays that may be written to and others apart."""
+    table = table.view()
+    table.setflags(write=False)
+    return table

@@ -36,6 +36,7 @@ def warm(algorithm: str) -> None:
     X = rng.normal(size=_SHAPE) + 9.0 * rng.integers(0, 3, size=(_SHAPE[0], 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = ALGORITHMS[algorithm].cls(random_state=0).fit(X)
+        for table in (X, X.astype(np.float32)):  # some kernels are compiled for either
+            model = ALGORITHMS[algorithm].cls(random_state=0).fit(table)
         if hasattr(model, "predict_mass"):
             model.predict_mass(X[:3])

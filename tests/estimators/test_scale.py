@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import ECM, EVCLUS, NNEVCLUS, JobConfig, run
-from evdist.data.scale import ScaleWarning, scale_of
+from evdist.data.scale import ScaleWarning, scale_of, spreads
 from evdist.service.config import ConfigError
 
 QUICK = {"d0": "q0.9", "n_dissimilarities": 30, "random_state": 0}
@@ -101,3 +101,9 @@ def test_a_job_warns_once_and_takes_the_scale_of_the_estimator(wine, tmp_path):
     assert not done.metrics["warnings"]
     alone = EVCLUS(3, scale="standard", **QUICK).fit(X)
     np.testing.assert_array_equal(np.asarray(done.partition.mass), alone.credal_partition_.mass)
+
+
+@pytest.mark.parametrize("columns", [1, 64, 130])
+def test_spreads_of_many_columns_are_standard_deviations(columns):
+    X = np.random.default_rng(0).normal(size=(50, columns)).astype(np.float32)
+    np.testing.assert_allclose(spreads(X), X.std(axis=0, dtype=float), rtol=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from evclus.evclus_reference import all_pairs, distances, kept_pairs, mean_square, phi, seed_of
@@ -11,7 +13,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, CredalPartition, FocalSets
-from evdist.evclus.rows.numba import MIN_ROWS_PER_THREAD
+from evdist.evclus.rows.numba import MIN_ROWS_PER_THREAD, piece_sums
 from evdist.kernels.graph import MIN_COLOURS
 
 #: Float32 dissimilarities against float64 ones, squared and averaged.
@@ -181,3 +183,11 @@ def test_far_apart_clusters_are_fitted_exactly():
     model = fit(X, d0=1.0)
     assert model.objective_ < 1e-10
     assert adjusted_rand_score(np.repeat([0, 1, 2], 8), model.labels_) == 1
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(0, 1000))
+def test_sums_of_many_pieces_at_once_have_the_bits_of_one_by_one(sizes, first):
+    cuts = first + np.concatenate([[0], np.cumsum(sizes)])
+    change = -np.exp(np.random.default_rng(sizes).normal(scale=5, size=sum(sizes)))
+    expected = [change[a - first : b - first].sum() for a, b in pairwise(cuts)]
+    assert piece_sums(change, cuts).tolist() == expected

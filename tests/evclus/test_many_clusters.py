@@ -77,7 +77,7 @@ def test_sparse_and_dense_rows_have_the_same_minimiser(c: int, n: int, seed: int
     P = dense.projection
     table = aligned_zeros(n, P.shape[2])
     project_rows(start, P, table, 0, n)
-    J = block_objective(start, table, block, none, dense.all_links, 0, n)[0]
+    J = block_objective(start, table, block, none, dense.all_links, np.array([0, n]))[0, 0]
     T = SparseKernel(encode(start), none, c).mass
     assert sparse_objective(T, ids_of(T), block, none, 0, n) == pytest.approx(J, rel=1e-12)
     for row in (0, n // 2, n - 1):

@@ -115,7 +115,7 @@ def test_torch_against_numba(name, weighted):
     for _ in range(3):
         found = float(one_sweep(TorchKernels(), state))
         assert found == pytest.approx(here(np.arange(n)), rel=1e-2)
-    objective = block_objective(M, table, block, weight, links, 0, n)[0]
+    objective = block_objective(M, table, block, weight, links, np.array([0, n]))[0, 0]
     assert float(TorchKernels().objective(state)) == pytest.approx(objective, rel=1e-2)
 
 

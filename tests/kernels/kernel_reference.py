@@ -96,8 +96,12 @@ class Case:
 
     def objective(self) -> float:
         """As the kernel sums it: every pair and link is kept by both of its rows."""
-        sums = block_objective(self.M, self.table, self.block, self.weight, self.links, 0, self.n)
-        return sum(sums) / 2
+        return float(self.sums().sum()) / 2
+
+    def sums(self) -> NDArray[np.float64]:
+        """Stress and link penalty of all rows."""
+        cuts = np.array([0, self.n])
+        return block_objective(self.M, self.table, self.block, self.weight, self.links, cuts)[0]
 
     def partners(self, i: int) -> NDArray[np.int64]:
         start = self.block.first[i - self.block.row0]

@@ -46,6 +46,14 @@ def test_agrees_with_scipy_at_every_width(name):
         np.testing.assert_allclose(all_pairs(X, name), reference(X, name), **SINGLE_SUMS)
 
 
+@given(
+    st.integers(1, 3000), st.integers(1, 40), st.sampled_from(["f4", "f8"]), st.sampled_from("CF")
+)
+def test_the_centre_is_numpys_mean_in_every_bit(n, d, dtype, layout):
+    X = np.array(sample("euclidean", n, d), dtype, order=layout)
+    np.testing.assert_array_equal(Metric.of(X, "euclidean").centre, X.mean(0, dtype=float))
+
+
 def test_cosine_in_one_dimension_tells_signs_apart():
     X = np.array([[2.0], [-1.0], [0.5]])
     assert all_pairs(X, "cosine").tolist() == [[0, 2, 0], [2, 0, 2], [0, 2, 0]]

@@ -227,8 +227,9 @@ def test_blocks_cut_anywhere(cuts):
     total = [0.0, 0.0]
     for lo, hi in pairwise(edges):
         part = block_objective(
-            other.M, other.table, other.slice(lo, hi), other.weight, other.links, lo, hi
-        )
+            other.M, other.table, other.slice(lo, hi), other.weight, other.links,
+            np.array([lo, hi]),
+        )[0]  # fmt: skip
         total = [a + b for a, b in zip(total, part, strict=True)]
     assert sum(total) / 2 == pytest.approx(case.objective(), rel=1e-13)
 
@@ -289,5 +290,6 @@ def test_pairs_may_refer_to_several_projections():
 
 def test_no_links_costs_nothing():
     case = make_case(FocalSets.simple(3))
-    sums = block_objective(case.M, case.table, case.block, case.weight, no_links(5), 0, case.n)
-    assert sums[1] == 0
+    cuts = np.array([0, case.n])
+    sums = block_objective(case.M, case.table, case.block, case.weight, no_links(5), cuts)
+    assert sums[0, 1] == 0

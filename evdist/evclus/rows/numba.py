@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evdist.data.sources import Source
 from evdist.engine.loop import Solution
+from evdist.engine.plan import PIECE_ROWS
 from evdist.evclus.groups import START, Groups, find_groups
 from evdist.evclus.irqp import LocalExecutor, Stop, minimise
 from evdist.evclus.landmarks import Placing
@@ -171,9 +174,10 @@ class DenseKernel:
             skip_below,
         )  # fmt: skip
 
-    def losses(self, block: Block, lo: int, hi: int) -> tuple[float, float]:
+    def losses(self, block: Block, cuts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(stress, penalty) of the rows from each of `cuts` to the next."""
         p = self._problem
-        return block_objective(self.mass, self.table, block, p.weight, p.all_links, lo, hi)
+        return block_objective(self.mass, self.table, block, p.weight, p.all_links, cuts)
 
     def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
         self.mass[rows] = mass
@@ -222,11 +226,16 @@ class NumbaState:
         whole = pieces is None and isinstance(problem.pairs, MemoryPairs)
         runs = [(0, problem.n)] if whole else _runs(list(self._pieces.values()))
         self._starts = np.array([lo for lo, _ in runs])
+        self._cuts = _cuts(runs, self._pieces.values())
         self._blocks = [problem.pairs.block(lo, hi) for lo, hi in runs]
         self._change = [np.zeros(hi - lo) for lo, hi in runs]
-        own = None if pieces is None else frozenset(mine)
-        self._work = [self._by_run(plan.rows(step, own)) for step in range(len(plan.steps))]
         self._sweep = self._one_call() if whole else None
+
+    @cached_property
+    def _work(self) -> list[list[tuple[int, NDArray[np.int64]]]]:
+        """(run, rows) of every step."""
+        plan, own = self.problem.plan, frozenset(self._pieces)
+        return [self._by_run(plan.rows(step, own)) for step in range(len(plan.steps))]
 
     def _by_run(self, rows: list[tuple[int, NDArray]]) -> list[tuple[int, NDArray[np.int64]]]:
         """(run, rows) of a step."""
@@ -236,7 +245,8 @@ class NumbaState:
 
     def _one_call(self) -> NDArray[np.int64] | None:
         """All rows of a sweep in the order of the steps, where one thread updates them."""
-        steps = [rows for step in self._work for _, rows in step]
+        plan = self.problem.plan
+        steps = [rows for step in range(len(plan.steps)) for _, rows in plan.rows(step)]
         if self._pool is None or max(map(len, steps)) < 2 * MIN_ROWS_PER_THREAD:
             return np.concatenate(steps)
         return None
@@ -251,7 +261,7 @@ class NumbaState:
         return NumbaState(self.problem, self.mass, pieces, self._n_threads, self._kernel)
 
     def update(self, steps: Sequence[int], skip_below: float) -> None:
-        if self._sweep is not None and len(steps) == len(self._work):
+        if self._sweep is not None and len(steps) == len(self.problem.plan.steps):
             self._update_rows(0, self._sweep, skip_below)
             return
         for step in steps:
@@ -278,17 +288,23 @@ class NumbaState:
         self._kernel.patch(rows, mass)
 
     def changes(self) -> dict[int, float]:
-        return {
-            q: float(self._change[r][lo - block.row0 : hi - block.row0].sum())
-            for q, r, block, lo, hi in self._own()
-        }
+        found = [np.zeros(0), *map(piece_sums, self._change, self._cuts)]
+        return dict(zip(self._pieces, np.concatenate(found).tolist(), strict=True))
 
     def losses(self) -> dict[int, tuple[float, float]]:
-        def of(piece: tuple[int, int, Block, int, int]) -> tuple[int, tuple[float, float]]:
-            q, _, block, lo, hi = piece
-            return q, self._kernel.losses(block, lo, hi)
+        def of(call: tuple[Block, NDArray[np.int64]]) -> NDArray[np.float64]:
+            return self._kernel.losses(*call)
 
-        return dict(self._pool.map(of, self._own()) if self._pool else map(of, self._own()))
+        found = self._pool.map(of, self._calls()) if self._pool else map(of, self._calls())
+        sums = np.concatenate([np.zeros((0, 2)), *found]).tolist()
+        return {q: (stress, link) for q, (stress, link) in zip(self._pieces, sums, strict=True)}
+
+    def _calls(self) -> Iterator[tuple[Block, NDArray[np.int64]]]:
+        """Pieces for one call each, small ones together: the pairs of their run, and their cuts."""
+        for block, cuts in zip(self._blocks, self._cuts, strict=True):
+            many = max(1, PIECE_ROWS * (len(cuts) - 1) // int(cuts[-1] - cuts[0]))
+            for at in range(0, len(cuts) - 1, many):
+                yield block, cuts[at : at + many + 1]
 
     def gains(self) -> NDArray[np.float64]:
         """What each row of the own pieces last changed, in the order of the rows."""
@@ -300,12 +316,6 @@ class NumbaState:
         for change in self._change:
             change[:] = gains[at : at + len(change)]
             at += len(change)
-
-    def _own(self) -> Iterator[tuple[int, int, Block, int, int]]:
-        """(piece, its run, the run's pairs, the piece's bounds) of every own piece."""
-        for q, (lo, hi) in self._pieces.items():
-            r = int(np.searchsorted(self._starts, lo, side="right")) - 1
-            yield q, r, self._blocks[r], lo, hi
 
     def masses(self, lo: int, hi: int) -> NDArray[np.float32]:
         """A view."""
@@ -328,6 +338,28 @@ def _writeable(problem: Problem) -> Links | None:
     return links._replace(
         **{k: np.require(getattr(links, k), requirements="W") for k in _LINK_ARRAYS}
     )
+
+
+def _cuts(
+    runs: list[tuple[int, int]], pieces: Iterable[tuple[int, int]]
+) -> list[NDArray[np.int64]]:
+    """Of each run the bounds of its pieces, which lie one behind the other."""
+    lows = np.array([lo for lo, _ in pieces], np.int64)
+    at = np.searchsorted(lows, np.array([lo for lo, _ in runs], np.int64))
+    parts = np.split(lows, at[1:])
+    # Without runs there is one empty part.
+    return [np.append(part, hi) for part, (_, hi) in zip(parts, runs, strict=False)]
+
+
+def piece_sums(change: NDArray[np.float64], cuts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sum of each piece, pieces of one size by one call: a full matrix has n of them."""
+    size = np.diff(cuts)
+    at = np.concatenate([[0], np.flatnonzero(np.diff(size)) + 1, [len(size)]])
+    found = [
+        change[cuts[a] - cuts[0] : cuts[b] - cuts[0]].reshape(-1, size[a]).sum(axis=1)
+        for a, b in pairwise(at)
+    ]
+    return np.concatenate(found)
 
 
 def _runs(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +36,9 @@ class SparseKernel:
             look,
         )  # fmt: skip
 
-    def losses(self, block: Block, lo: int, hi: int) -> tuple[float, float]:
-        return sparse_objective(self.mass, self._ids, block, self._weight, lo, hi), 0.0
+    def losses(self, block: Block, cuts: NDArray[np.int64]) -> NDArray[np.float64]:
+        of = partial(sparse_objective, self.mass, self._ids, block, self._weight)
+        return np.array([(of(lo, hi), 0.0) for lo, hi in pairwise(cuts.tolist())])
 
     def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
         self.mass[rows] = mass

@@ -353,13 +353,18 @@ def _assign_rows(M, table, block, lo, hi, scratch):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def block_objective(M, table, block, weight, links, lo, hi):
-    """Sums over the pairs of rows lo..hi-1: weighted squared residuals, and link penalties.
+def block_objective(M, table, block, weight, links, cuts):
+    """Sums over the pairs of the rows from each of `cuts` to the next, (cuts - 1, 2): weighted
+    squared residuals, and link penalties.
 
     Every pair is kept by both of its rows, so the objective is half the sum over all blocks.
     """
+    out = np.empty((len(cuts) - 1, 2))
     scratch = _scratch(M.shape[1], table.shape[1], most_partners(block))
-    return _block_objective(M, table, block, weight, links, lo, hi, scratch)
+    for q in range(len(out)):
+        lo, hi = cuts[q], cuts[q + 1]
+        out[q] = _block_objective(M, table, block, weight, links, lo, hi, scratch)
+    return out
 
 
 @njit_inner
