@@ -119,6 +119,26 @@ class TestCancel:
 
         quick(config(folder), listen=[late])
 
+    def test_a_storage_that_is_away_when_asked_for_a_cancel_costs_no_run(
+        self, folder, whole, monkeypatch
+    ):
+        """It answered the beat a moment before: the outage is as young as that."""
+        is_cancelled, away = JobFolder.is_cancelled, [1, 1]
+
+        def asked(self):
+            if threading.current_thread().name == "evdist-watch" and away:
+                away.pop()
+                raise ConnectionError("away")
+            return is_cancelled(self)
+
+        def late(news) -> None:
+            while news.stage == "fit" and away:
+                time.sleep(0.1)
+
+        monkeypatch.setattr(JobFolder, "is_cancelled", asked)
+        result = quick(config(folder), listen=[late])
+        np.testing.assert_array_equal(np.asarray(result.partition.mass), whole)
+
 
 class TestCorrected:
     def test_what_does_not_decide_the_answer_comes_from_the_last_call(

@@ -131,8 +131,7 @@ class Watch:
     def look_after(self) -> None:
         while not self._stop.wait(self._every):
             try:
-                self._beat()
-                asked = self._cancelled or self.folder.is_cancelled()
+                asked = self._beat() or self._cancelled
             except Exception as error:  # any library may stand behind a URL
                 self._failed = self._failed or error
                 asked = False
@@ -143,22 +142,27 @@ class Watch:
                 if self._running and (self._cancelled or self._failed is not None):
                     self._interrupt()
 
-    def _beat(self) -> None:
-        """Write the news; a storage that is away is forgiven for as long as the lease lasts."""
+    def _beat(self) -> bool:
+        """Write the news, and say whether the run was asked to stop.
+
+        A storage that is away is forgiven for as long as the lease lasts.
+        """
         try:
             self.folder.tell(self._last)
             self.log.write()
             self._beaten = time.monotonic()
+            return self.folder.is_cancelled()
         except LeaseLostError:
             raise
         except Exception as error:
             silent = time.monotonic() - self._beaten
-            logger.warning("cannot write news to %s: %s", self.folder.url, error)
+            logger.warning("cannot look after %s: %s", self.folder.url, error)
             if silent > max(patience(), LEASE_SECONDS) and is_transient(error):
                 raise ConnectionError(
                     f"{self.folder.url} has not answered for {silent:.0f} s ({error}). Run the job "
                     "again when it does: finished work is kept."
                 ) from error
+            return False
 
     def _interrupt(self) -> None:
         """A long stage has no news: interrupt it as Ctrl-C would, again if it was to no effect.
