@@ -4,13 +4,15 @@
     python benchmarks/many_clusters.py cost [-n 200000]
     python benchmarks/many_clusters.py whole
     python benchmarks/many_clusters.py views [-n 60000]
+    python benchmarks/many_clusters.py networks [--seeds 5]
 
 `accuracy`: Gaussians with centres 3 N(0, 1) and unit noise in ten dimensions, and thirty clusters
 of unequal size and shape, each beside scikit-learn in the same run; --large takes c = 50 with 10^5
 objects and c = 1,000 with 10^6 instead. `cost`: seconds by object and sweep, and CPU seconds of
 whole fits, on one thread, as ratios to c = 10. `whole`: a million objects on all cores, seconds and
 memory. `views`: n lists over 1,000 clusters are looked at, decided and stored, each in a process of
-its own: seconds (the better of two) and what it held at most. The exit code tells whether all
+its own: seconds (the better of two) and what it held at most. `networks`: NN-EVCLUS, one start,
+beside EVCLUS and k-means. The exit code tells whether all
 bounds were kept.
 """
 
@@ -33,7 +35,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from evdist import EVCLUS, CredalPartition, FocalSets
+from evdist import EVCLUS, NNEVCLUS, CredalPartition, FocalSets
 from evdist.kernels.sparse_rows import FIRST_ID, FREE, encode, ids_of
 from evdist.partition.sparse import SparseMasses
 
@@ -106,6 +108,24 @@ def accuracy(bounds: Bounds, seeds: int, large: bool, device: str) -> None:
             flush=True,
         )
         bounds.at_least(f"{name}: ARI above the better peer", ours - max(means, mixture), -room)
+
+
+def networks(bounds: Bounds, seeds: int) -> None:
+    sets = [(f"c {c} n {n:,} seed {s}", gaussians(c, n, s)) for c, n in ((30, 3000), (100, 20_000))
+            for s in range(seeds)]  # fmt: skip
+    names = ("a2", "a3", "d31", "s1", "s2", "r15") if SUITE.exists() else ()
+    sets += [(name, suite(name)) for name in names]
+    for name, data in sets:
+        c = len(np.unique(data[1]))
+        ours, mine = timed(NNEVCLUS(c, n_init=1, random_state=0, device="cpu"), data)
+        masses, other = timed(EVCLUS(c, random_state=0), data)
+        means, _ = timed(peer(c), data)
+        print(
+            f"{name}: NN-EVCLUS {ours:.3f} ({mine:.1f} s), EVCLUS {masses:.3f} ({other:.1f} s), "
+            f"k-means {means:.3f}",
+            flush=True,
+        )
+        bounds.at_least(f"{name}: ARI of NN-EVCLUS above EVCLUS", ours - masses, -0.03)
 
 
 class Watch:
@@ -227,7 +247,7 @@ def look(bounds: Bounds, n: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["accuracy", "cost", "whole", "views"])
+    parser.add_argument("what", choices=["accuracy", "cost", "whole", "views", "networks"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--device", default="cpu", help="of the fits whose accuracy is measured")
@@ -241,6 +261,8 @@ def main() -> int:
         whole(bounds)
     elif given.what == "views":
         look(bounds, given.n)
+    elif given.what == "networks":
+        networks(bounds, given.seeds)
     else:
         cost(bounds, given.n)
     return bounds.finish()

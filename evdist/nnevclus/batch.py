@@ -65,19 +65,21 @@ def fit_batch(
         flat = FlatWeights(network)
         inputs = Inputs.of(problem.x, problem.fx, device)
         loss = Loss(network, problem.terms, device)
+        group = loss.groups(network, inputs)
         every = problem.objects.source
         source = every.subset(own.astype(np.uint32)) if len(held) else every
         mine, others = torch.from_numpy(own).to(device), torch.from_numpy(held).to(device)
         deltas = make_deltas(every, problem.d0).on(device)
         pairs = deltas(mine) if k is None else draw_pairs(source, k, problem.d0, seed, device)
         outside = deltas(others) if len(held) else None
+        my_group, other_group = (None if group is None else group[some] for some in (mine, others))
         theta = flat.theta.double().cpu().numpy()
         best, kept, since = np.inf, theta.copy(), 0
 
         def fun(theta: NDArray) -> tuple[float, NDArray[np.float64]]:
             flat.theta.copy_(torch.from_numpy(theta))
             flat.grad.zero_()
-            value = loss(inputs.masses(network, mine), pairs)
+            value = loss(inputs.masses(network, mine), pairs, my_group)
             value.backward()
             return float(value.detach()), flat.grad.double().cpu().numpy()
 
@@ -91,7 +93,7 @@ def fit_batch(
                 flat.theta.copy_(torch.from_numpy(theta))
                 network.eval()
                 with torch.no_grad():
-                    watched = float(loss(inputs.masses(network, others), outside))
+                    watched = float(loss(inputs.masses(network, others), outside, other_group))
                 network.train()
             if watched < best * (1 - schedule.tol):
                 best, kept, since = watched, theta.copy(), 0

@@ -18,6 +18,7 @@ from evdist.evclus.irqp import Stop
 from evdist.evclus.sites import LocalSite
 from evdist.evclus.solver import Constraints, Settings, fit_evclus
 from evdist.nnevclus.objects import Objects
+from evdist.partition.sparse import SparseMasses
 
 #: Centres are looked for among so many objects, drawn at random where there are more.
 SAMPLE = 5000
@@ -43,10 +44,11 @@ def find_centres(
     return found.astype(np.int64)
 
 
-def _sample(n: int, seed: int) -> NDArray[np.int64]:
-    if n <= SAMPLE:
+def sampled(n: int, seed: int, most: int = SAMPLE) -> NDArray[np.int64]:
+    """Objects that stand for all n of them, in order."""
+    if n <= most:
         return np.arange(n)
-    return np.sort(np.random.default_rng([seed, 31, n]).choice(n, SAMPLE, replace=False))
+    return np.sort(np.random.default_rng([seed, 31, n]).choice(n, most, replace=False))
 
 
 def peak_centres(x: NDArray, n_clusters: int, seed: int) -> NDArray[np.int64]:
@@ -55,7 +57,7 @@ def peak_centres(x: NDArray, n_clusters: int, seed: int) -> NDArray[np.int64]:
     Each object asks as many neighbours as half a cluster of equal size has objects; the paper's
     50 for fourclass are that.
     """
-    rows = _sample(len(x), seed)
+    rows = sampled(len(x), seed)
     K = min(max(5, len(rows) // (2 * n_clusters)), len(rows) - 1)
     return rows[delta_bel(x[rows], K).largest(n_clusters)]
 
@@ -64,7 +66,22 @@ def evclus_centres(
     source: Source, n_clusters: int, d0: float, seed: int, n_threads: int
 ) -> NDArray[np.int64]:
     """The object of maximum plausibility in each cluster that EVCLUS finds: at most (c,)."""
-    rows = _sample(source.n, seed)
+    rows = sampled(source.n, seed)
+    mass = evclus_masses(source, rows, n_clusters, d0, seed, n_threads)
+    pl = contour(np.asarray(mass, dtype=float), FocalSets.simple(n_clusters))
+    mine = pl.argmax(axis=1)
+    best = [
+        int(np.flatnonzero(mine == k)[pl[mine == k, k].argmax()])
+        for k in range(n_clusters)
+        if (mine == k).any()
+    ]
+    return rows[best]
+
+
+def evclus_masses(
+    source: Source, rows: NDArray[np.int64], n_clusters: int, d0: float, seed: int, n_threads: int
+) -> NDArray[np.float32] | SparseMasses:
+    """Masses (m, c + 2) that EVCLUS gives to some objects, with simple focal sets."""
     some = source if len(rows) == source.n else source.subset(rows.astype(np.uint32))
     none = np.empty((0, 2), np.int64)
     settings = Settings(
@@ -73,11 +90,4 @@ def evclus_centres(
         pair_neighbours=1, seed=seed,
     )  # fmt: skip
     fit = fit_evclus(some, settings, constraints=Constraints(none, none), site=LocalSite(n_threads))
-    pl = contour(np.asarray(fit.mass, dtype=float), FocalSets.simple(n_clusters))
-    mine = pl.argmax(axis=1)
-    best = [
-        int(np.flatnonzero(mine == k)[pl[mine == k, k].argmax()])
-        for k in range(n_clusters)
-        if (mine == k).any()
-    ]
-    return rows[best]
+    return fit.mass

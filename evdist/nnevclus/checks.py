@@ -45,11 +45,13 @@ def check_parameters(model: Any, client: Any) -> None:
     for name in ("label_weight", "validation_fraction"):
         if non_negative(name, getattr(model, name)) >= 1:
             raise ValueError(f"{name} must be below 1, got {getattr(model, name)!r}.")
-    widths = list(model.hidden)
-    if not widths:
-        raise ValueError("hidden must name at least one layer, such as (20,).")
-    for width in widths:
-        integer("hidden", width, 1)
+    if isinstance(model.hidden, str):
+        one_of("hidden", model.hidden, ("auto",))
+    elif not len(model.hidden):
+        raise ValueError('hidden must name at least one layer, such as (20,), or be "auto".')
+    else:
+        for width in model.hidden:
+            integer("hidden", width, 1)
     if model.batch_size is not None and model.batch_size != "auto":
         integer("batch_size", model.batch_size, 2)
     one_of("optimizer", model.optimizer, ("auto", *BATCH, *MINI))

@@ -20,6 +20,7 @@ from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
 from evdist.estimators.placing import RowMasses
 from evdist.evclus.d0 import find_d0
+from evdist.evclus.groups import MANY
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.solver import first_focal_sets
 from evdist.kernels.threads import thread_count
@@ -28,10 +29,15 @@ from evdist.nnevclus.checks import Given, check_parameters, check_stored
 from evdist.nnevclus.fit import training_of
 from evdist.nnevclus.inputs import Masses, Preparation
 from evdist.nnevclus.loss import LossTerms, Supervision
-from evdist.nnevclus.network import draw_networks, network_masses, rebuild_network
+from evdist.nnevclus.network import (
+    draw_networks,
+    network_masses,
+    rebuild_network,
+)
 from evdist.nnevclus.objects import Objects, Recipe, objects_here, objects_stored
 from evdist.nnevclus.problem import Problem
 from evdist.nnevclus.saved import from_arrays, to_arrays
+from evdist.nnevclus.teach import hidden_widths, teach_networks
 from evdist.partition import CredalPartition
 from evdist.partition.rows import map_rows
 from evdist.stores.encoding import StoreError
@@ -54,8 +60,9 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     n_clusters : int or "auto", default=4
         "auto" counts the prominent modes of the density of a sample; the result may be one.
         `n_clusters_` is the number.
-    hidden : sequence of int, default=(20,)
-        Rectified units of each hidden layer. The paper takes 1.5 times the number of focal sets.
+    hidden : sequence of int or "auto", default="auto"
+        Rectified units of each hidden layer. "auto" is one layer of 20, or of 1.5 units for each of
+        13 clusters or more; the paper takes 1.5 times the number of focal sets.
     body : torch.nn.Module or None, default=None
         The hidden layers, instead of `hidden`: any module from float32 rows of X to (rows,
         features). Its weights are those of the first start; later starts reset them.
@@ -113,7 +120,8 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     max_iter : int, default=1000
         Iterations, or epochs, at most.
     n_init : int, default=3
-        Random starts; the one with the lowest objective is kept.
+        Random starts; the one with the lowest objective is kept. With 13 clusters or more, and no
+        `body`, each first learns the masses that EVCLUS gives a sample.
     device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="auto"
         Where the network is trained and predicts; "auto" uses a GPU if there is one. With a
         client this applies to each worker.
@@ -137,8 +145,9 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     labels_ : (n,) int array
     objective_ : float
         Mean over the pairs of (conflict - transformed dissimilarity)^2, with the terms of links,
-        labels and weights. With mini-batches, pairs inside subsets of about 1,000 objects, at most
-        about 2^18 objects of each of the `n_shards` parts.
+        labels and weights; with 25 clusters or more and no `body`, pairs that start in one
+        cluster have half the weight. With mini-batches, pairs inside subsets of about 1,000
+        objects, at most about 2^18 objects of each of the `n_shards` parts.
     history_ : list of float
         The objective before the first and after every iteration; with mini-batches the mean over
         each epoch, but for the last value, which is `objective_`.
@@ -166,7 +175,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
 
     n_clusters: int | Literal["auto"] = 4
     _: KW_ONLY
-    hidden: Sequence[int] = (20,)
+    hidden: Sequence[int] | Literal["auto"] = "auto"
     body: Any = None
     focal_sets: str | FocalSets = "simple"
     metric: str | Callable = "euclidean"
@@ -249,18 +258,21 @@ class NNEVCLUS(RowMasses, CredalClusterer):
                 objects = objects_here(self, X, metric_features)
             given = Given.of(self, objects, must_link, cannot_link, labels, metric_features)
             problem = self._problem(objects, given, seed, device)
+            focal_sets = problem.terms.focal_sets
             networks = draw_networks(
-                self.hidden, self.body, problem.x, len(problem.terms.focal_sets),
-                problem.fx is not None, n_init=int(self.n_init), seed=seed,
+                hidden_widths(self.hidden, given.n_clusters), self.body, problem.x,
+                len(focal_sets), problem.fx is not None, n_init=int(self.n_init), seed=seed,
             )  # fmt: skip
+            if given.n_clusters >= MANY and self.body is None:
+                threads = thread_count(self.n_jobs)
+                problem = teach_networks(networks, problem, seed, threads, report)
             train = training_of(self, problem, seed, report, client, trained_on or "cpu")
             fits = [
                 train(network, stage="fit" if i == 0 else f"fit {i + 1}")
                 for i, network in enumerate(networks)
             ]
         best = min(fits, key=lambda fit: fit.objective)
-        self.network_ = rebuild_network(best.value, self.hidden, self.body)
-        focal_sets = problem.terms.focal_sets
+        self.network_ = rebuild_network(best.value, self.body)
         mass: Any
         if lazy is not None:
             mass = map_rows(self._masses_of(), lazy, width=len(focal_sets), dtype=np.float32)
@@ -347,4 +359,4 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         self.d0_curve_ = [(float(q), float(value)) for q, value in values["d0_curve"]]
         if "centres" in arrays:
             self.centres_ = arrays["centres"]
-        self.network_ = rebuild_network(from_arrays("network", arrays), self.hidden, self.body)
+        self.network_ = rebuild_network(from_arrays("network", arrays), self.body)

@@ -11,6 +11,7 @@ is done again (`evdist.engine.ranks`): the bits stay the same.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -62,6 +63,7 @@ def training_of(
     schedule = Schedule(
         optimizer, float(model.learning_rate), size or 0, float(model.validation_fraction),
         float(model.tol), int(model.n_iter_no_change), int(model.max_iter), seed,
+        Schedule.DECAYS if problem.taught else 0,
     )  # fmt: skip
     if size is None:
         k = model.n_dissimilarities
@@ -77,7 +79,9 @@ def training_of(
         make_trainer = partial(RankTrainer, ranks=ranks, device=worker_device)
 
     def fit(network: Network, stage: str) -> Fit:
-        task = TrainingTask(network, problem.terms, schedule, problem.piece_rows(len(shards)))
+        start = None if problem.terms.near is None else copy.deepcopy(network)
+        rows = problem.piece_rows(len(shards))
+        task = TrainingTask(network, problem.terms, schedule, rows, start)
         saved = None
         if model.checkpoint is not None:
             identity = _identity(problem, network, schedule, len(shards))
@@ -102,7 +106,7 @@ def fit_epochs(
     schedule = task.schedule
     state = None if saved is None else saved.load()
     if state is None:
-        state = TrainState(weights_of(task.network))
+        state = TrainState(weights_of(task.network), decays=schedule.decays)
     ticks = clock(already=state.epoch)
     while state.epoch < schedule.max_iter and not state.converged:
         first = max(len(state.history), 1)
@@ -220,4 +224,5 @@ def _identity(
         "steps of a shard": 1 if shards == 1 else LOCAL,
         "validation": schedule.validation,
         "seed": schedule.seed,
+        **({} if terms.near is None else {"near pairs": list(terms.near)}),
     }  # fmt: skip

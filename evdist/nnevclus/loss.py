@@ -8,6 +8,7 @@ m       (n, f) masses m*
 C, Q    (f, f) conflict matrix; Q = 1 1' + C - E - S of eq. (19)
 delta   transformed dissimilarities: (n, n), or (n, k) for kept pairs
 r       residuals kappa - delta
+w       weights of pairs, of mean one
 
 A sum over pairs is one operation of autograd with its own gradient: residuals are symmetric, so
 dL/dm = 4 r (m C) / (number of ordered pairs), and nothing of size n x n is kept for the way back.
@@ -33,6 +34,8 @@ from evdist.nnevclus.network import Inputs, Network, as_tensor
 LOG_ALPHA = math.log(0.05)
 #: Gathered mass values at once: rows of a block of kept pairs.
 _AT_ONCE = 1 << 22
+#: Objects that are put into groups at once.
+_GROUPED = 1 << 14
 
 
 def transformed(square: Tensor, d0: float) -> Tensor:
@@ -40,29 +43,52 @@ def transformed(square: Tensor, d0: float) -> Tensor:
     return square.mul_(LOG_ALPHA / d0**2).expm1_().neg_()
 
 
+class Near(NamedTuple):
+    """Pairs inside the groups of a preliminary partition weigh as much as all others together.
+
+    Of c clusters one pair in c lies within a cluster. In a mean over all pairs that is less than
+    what a network gains when it merges clusters.
+
+    Attributes
+    ----------
+    share : float
+        Of all pairs, those inside groups: above 0 and below 1.
+    """
+
+    share: float
+
+    def weights(self, group: Tensor, of_partner: Tensor) -> Tensor:
+        """w (n, k) of the pairs of n objects and their partners: 1/(2 share), 1/(2 (1 - share))."""
+        same = group[:, None] == of_partner
+        return torch.where(same, 0.5 / self.share, 0.5 / (1 - self.share))
+
+
 class _AllPairsSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, m: Tensor, C: Tensor, delta: Tensor) -> Tensor:
+    def forward(ctx: Any, m: Tensor, C: Tensor, delta: Tensor, w: Tensor | None) -> Tensor:
         n = len(m)
         scale = 1.0 / (n * (n - 1))
         mC = m @ C
         r = torch.addmm(delta, mC, m.T, beta=-1)  # kappa - delta, eqs. (8), (14)
         r.fill_diagonal_(0.0)
+        weighted = r if w is None else r * w
         if ctx.needs_input_grad[0]:
-            ctx.save_for_backward((r @ mC).mul_(4 * scale))
-        flat = r.view(-1)
-        return torch.dot(flat, flat) * scale
+            ctx.save_for_backward((weighted @ mC).mul_(4 * scale))
+        return torch.dot(r.view(-1), weighted.view(-1)) * scale
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (dm,) = ctx.saved_tensors
-        return dm * grad, None, None
+        return dm * grad, None, None, None
 
 
-def all_pairs(m: Tensor, C: Tensor, delta: Tensor) -> Tensor:
-    """Mean over all pairs of (kappa - delta)^2, eq. (9); the diagonal of delta (n, n) is unused."""
-    return _AllPairsSum.apply(m, C, delta)
+def all_pairs(m: Tensor, C: Tensor, delta: Tensor, w: Tensor | None = None) -> Tensor:
+    """Mean over all pairs of (kappa - delta)^2, eq. (9), times w (n, n) where it is given.
+
+    The diagonal of delta (n, n) is unused.
+    """
+    return _AllPairsSum.apply(m, C, delta, w)
 
 
 class KeptPairs(NamedTuple):
@@ -72,7 +98,7 @@ class KeptPairs(NamedTuple):
     ----------
     partner : (n, k) int64
     delta, weight : (n, k)
-        The weight is 0 in unused places and 1 elsewhere.
+        The weight is 0 in unused places, elsewhere 1 or that of near pairs.
     """
 
     partner: Tensor
@@ -186,6 +212,7 @@ class LossTerms:
     ----------
     link_weight, label_weight, l2 : xi of eq. (17), nu of eq. (20), lambda of section 3.2
     supervision : None without links and labels
+    near : None where all pairs weigh the same
     """
 
     focal_sets: FocalSets
@@ -193,6 +220,7 @@ class LossTerms:
     label_weight: float = 0.0
     l2: float = 0.0
     supervision: Supervision | None = None
+    near: Near | None = None
 
 
 class Loss:
@@ -214,13 +242,34 @@ class Loss:
         self._labelled = torch.from_numpy(known.labelled).to(device)
         self._truth = as_tensor(np.eye(focal_sets.n_clusters)[known.truth], device)
 
-    def __call__(self, m: Tensor, pairs: Tensor | KeptPairs) -> Tensor:
-        """(1 - nu) L + nu P_s + xi P_links + lambda penalty; nu is 0 where nothing is labelled."""
+    def groups(self, network: Network, inputs: Inputs) -> Tensor | None:
+        """The clusters that a network puts objects into, (n,), where near pairs have a weight."""
+        if self._terms.near is None:
+            return None
+        F = as_tensor(self._terms.focal_sets.matrix, inputs.x.device)
+        network.eval()
+        with torch.no_grad():
+            blocks = [
+                (inputs.masses(network, slice(lo, lo + _GROUPED)) @ F).argmax(dim=1)
+                for lo in range(0, len(inputs.x), _GROUPED)
+            ]
+        return torch.cat(blocks)
+
+    def __call__(self, m: Tensor, pairs: Tensor | KeptPairs, group: Tensor | None = None) -> Tensor:
+        """(1 - nu) L + nu P_s + xi P_links + lambda penalty; nu is 0 where nothing is labelled.
+
+        `group` (n,) is what `groups` has given the objects.
+        """
+        terms = self._terms
+        near = terms.near
         if isinstance(pairs, KeptPairs):
+            if near is not None and group is not None:
+                w = near.weights(group, group[pairs.partner])
+                pairs = pairs._replace(weight=pairs.weight * w)
             loss = kept_pairs(m, self._C, pairs)
         else:
-            loss = all_pairs(m, self._C, pairs)
-        terms = self._terms
+            same = None if near is None or group is None else near.weights(group, group)
+            loss = all_pairs(m, self._C, pairs, same)
         if self._inputs is not None:
             known = self._inputs.masses(self.network, slice(None))
             if len(self._labelled):

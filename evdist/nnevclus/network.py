@@ -186,14 +186,14 @@ def draw_networks(
     return found
 
 
-def rebuild_network(
-    weights: dict[str, NDArray], hidden: Sequence[int], body: nn.Module | None
-) -> Network:
+def rebuild_network(weights: dict[str, NDArray], body: nn.Module | None) -> Network:
     """The network with these weights, on the CPU."""
     f, h = weights["head.weight"].shape
     with torch.random.fork_rng():  # layers are born with random weights
         if body is None:
-            own: nn.Module = layers((weights["body.0.weight"].shape[1], *hidden))
+            matrices = [name for name in weights if name.startswith("body") and "weight" in name]
+            matrices.sort(key=lambda name: int(name.split(".")[1]))
+            own: nn.Module = layers((*(weights[name].shape[1] for name in matrices), h))
         else:
             own = copy.deepcopy(body).to("cpu", torch.float32)
         network = Network(own, h, f, "beta" in weights)

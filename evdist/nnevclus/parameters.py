@@ -12,7 +12,7 @@ class NNEVCLUSParameters(Parameters):
     fit_takes: ClassVar = frozenset({"must_link", "client"})
 
     n_clusters: int | Literal["auto"] = 4
-    hidden: Sequence[int] = (20,)
+    hidden: Sequence[int] | Literal["auto"] = "auto"
     focal_sets: str = "simple"
     metric: str = "euclidean"
     scale: str | None = None

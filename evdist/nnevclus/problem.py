@@ -24,6 +24,7 @@ class Problem:
     x, fx : (m, d) inputs, (m,) outputs of the gate, None without one: of all objects, or of the
         sample of many
     recipe : how to make pieces of many objects
+    taught : whether networks have learnt the masses of EVCLUS before they are trained
     """
 
     objects: Objects
@@ -32,6 +33,7 @@ class Problem:
     recipe: Recipe
     terms: LossTerms
     device: torch.device
+    taught: bool = False
 
     @property
     def n(self) -> int:

@@ -34,6 +34,10 @@ _EVALUATED = 1000
 _COPIES = 5
 
 
+#: Gives objects the groups that tell which pairs are near, (n,); None where all weigh the same.
+Groups = Callable[[Inputs], Tensor | None] | None
+
+
 class Deltas(Protocol):
     """Transformed dissimilarities inside subsets of some objects, made when they are needed."""
 
@@ -124,9 +128,13 @@ class PieceOnDevice:
     What it draws depends on the seed and its `key`, which tells it from all others.
     """
 
-    def __init__(self, piece: Piece, key: tuple[int, ...], seed: int, held: int, at: torch.device):
+    def __init__(
+        self, piece: Piece, key: tuple[int, ...], seed: int, held: int, at: torch.device,
+        groups: Groups = None,
+    ):  # fmt: skip
         self._key, self._seed, self._device = key, seed, at
         self._inputs = Inputs.of(piece.x, piece.fx, at)
+        self._group = None if groups is None else groups(self._inputs)
         self._deltas = piece.deltas.on(at)
         self._n = len(piece.x)
         order = np.random.default_rng([seed, 17, *key]).permutation(self._n)
@@ -143,7 +151,8 @@ class PieceOnDevice:
 
     def loss(self, loss: Loss, rows: Tensor) -> Tensor:
         """Loss of the network among these rows."""
-        return loss(self._inputs.masses(loss.network, rows), self._deltas(rows))
+        group = None if self._group is None else self._group[rows]
+        return loss(self._inputs.masses(loss.network, rows), self._deltas(rows), group)
 
     def evaluate(self, loss: Loss, held: bool) -> Tensor:
         """Loss among the held-out rows, or among all, in fixed subsets."""
@@ -163,8 +172,12 @@ class ShardOnDevice:
     in every epoch.
     """
 
-    def __init__(self, shard: Shard, seed: int, held: int, device: torch.device, room: float):
+    def __init__(
+        self, shard: Shard, seed: int, held: int, device: torch.device, room: float,
+        groups: Groups = None,
+    ):  # fmt: skip
         self._shard, self._seed, self._held, self._device = shard, seed, held, device
+        self._groups = groups
         self._kept: dict[int, PieceOnDevice] = {}
         self._room = room
 
@@ -192,7 +205,7 @@ class ShardOnDevice:
         key = (shard.number,) if self.pieces == 1 else (shard.number, at)
         piece = shard.pieces[at].load()
         size = _COPIES * piece.x.nbytes
-        found = PieceOnDevice(piece, key, self._seed, self._held, self._device)
+        found = PieceOnDevice(piece, key, self._seed, self._held, self._device, self._groups)
         if self.pieces == 1 or size <= self._room:
             self._room -= size
             self._kept[at] = found

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -51,6 +52,8 @@ class Schedule:
     patience: int
     max_iter: int
     seed: int
+    #: Times the rate is divided before the first step: a network that was taught needs small ones.
+    decays: int = 0
 
     DECAY = 5.0
     DECAYS = 2
@@ -74,12 +77,15 @@ class TrainingTask:
     rows : int
         Objects of the smallest piece of a shard: every piece takes as many steps, and holds out as
         many.
+    start : Network
+        As it was before any training, where its clusters tell which pairs are near.
     """
 
     network: Network
     terms: LossTerms
     schedule: Schedule
     rows: int
+    start: Network | None = None
 
 
 @dataclass(frozen=True)
@@ -138,8 +144,12 @@ class Trainer:
         held = self.schedule.held_out(task.rows)
         self._has_held_out = held > 0
         share = room / max(len(shards), 1)
+        groups = None
+        if task.start is not None:
+            groups = partial(self._loss.groups, task.start.to(device))
         self._shards = [
-            ShardOnDevice(shard, self.schedule.seed, held, device, share) for shard in shards
+            ShardOnDevice(shard, self.schedule.seed, held, device, share, groups)
+            for shard in shards
         ]
 
     def train(self, state: TrainState, epochs: int) -> TrainState:

@@ -33,7 +33,7 @@ OPTIONS = {
 
 def fitted(client=None, **options) -> NNEVCLUS:
     with pytest.warns(ConvergenceWarning, match="did not converge"):  # tol = 0: all epochs
-        return NNEVCLUS(4, **{**OPTIONS, **options}).fit(X, client=client)
+        return NNEVCLUS(**{"n_clusters": 4, **OPTIONS, **options}).fit(X, client=client)
 
 
 def same_bits(one: NNEVCLUS, other: NNEVCLUS) -> None:
@@ -100,6 +100,12 @@ def test_an_error_of_the_work_is_raised_as_it_is(two_workers):
 def test_workers_give_the_bits_of_one_process(two_workers, options):
     options = {**options, "max_iter": 4}
     same_bits(fitted(two_workers, **options), fitted(**options))
+
+
+def test_workers_give_the_bits_of_one_process_with_many_clusters(two_workers):
+    """Each tells by itself which pairs are near."""
+    few = {"n_clusters": 25, "batch_size": 60, "n_shards": 3, "max_iter": 3}
+    same_bits(fitted(two_workers, **few), fitted(**few))
 
 
 def test_there_is_a_shard_for_each_worker(two_workers):
