@@ -63,7 +63,7 @@ def training_of(
     schedule = Schedule(
         optimizer, float(model.learning_rate), size or 0, float(model.validation_fraction),
         float(model.tol), int(model.n_iter_no_change), int(model.max_iter), seed,
-        Schedule.DECAYS if problem.taught else 0,
+        _first_decays(problem),
     )  # fmt: skip
     if size is None:
         k = model.n_dissimilarities
@@ -174,6 +174,16 @@ def _room(device: torch.device, room: Callable[[], int] = available) -> float:
 
 
 # ---------------------------------------------------------------------- what a model asks for
+def _first_decays(problem: Problem) -> int:
+    """Times the rate is divided before a network that was taught takes its first step.
+
+    Where near pairs have a weight, one division would let it forget some of its clusters.
+    """
+    if not problem.taught:
+        return 0
+    return 1 if problem.terms.near is None else Schedule.DECAYS
+
+
 def _mini_batch(model: Any, n: int, client: Any) -> int | None:
     """Objects of a mini-batch, None for all at once."""
     if model.batch_size == "auto":
