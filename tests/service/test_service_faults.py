@@ -1,4 +1,4 @@
-"""The servers themselves are killed in the middle of a fit; and runs that were deleted."""
+"""The servers themselves are killed in the middle of a fit."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 from service.servers import BIN, wait_for
 from service.test_service_prefect import LONG, SWEEPS, in_process, objects, sweeping
-
-from evdist.service.client.deployment import Deployment
-from evdist.service.jobs import JobState
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -33,26 +30,6 @@ def test_kill_9_of_a_server_changes_no_bit(service, victim):
     np.testing.assert_array_equal(np.asarray(job.result().mass), in_process(X, **given))
 
 
-def test_a_cancel_is_kept_and_deleted_flow_runs_do_not_block_the_resume(service):
-    service.worker()
-    job = service.client().submit(objects(70), **LONG, max_iter=100_000, random_state=0)
-    sweeping(job)
-    job.cancel()
-    wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
-    backend = Deployment(service.prefect.api_url)
-
-    def delete(client) -> None:
-        for one in backend._runs(client, job.folder):
-            wait_for("the flow run", lambda run=one: _ended(client, run.id), 60)
-            client.delete_flow_run(one.id)
-
-    backend._asked(delete)
-    job.resume()
-    sweeping(job)
-    job.cancel()
-    wait_for("the end", lambda: job.folder.state is JobState.CANCELLED, 60)
-
-
 def test_a_prefect_worker_in_the_background_of_a_script_ends_with_sigterm(service, tmp_path):
     """As flows/README.md starts it: the shell of a script lets it ignore SIGINT."""
     log = tmp_path / "worker.log"
@@ -69,8 +46,3 @@ def test_a_prefect_worker_in_the_background_of_a_script_ends_with_sigterm(servic
         assert child.wait(60) == 0
     finally:
         child.kill()
-
-
-def _ended(client, run) -> bool:
-    state = client.read_flow_run(run).state
-    return state is not None and state.is_final()
