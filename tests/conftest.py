@@ -57,6 +57,7 @@ SLOW = (
     "metrics/test_combine.py",
     "mixture/test_mixture_em.py",
     "nnevclus/test_nnevclus_lazy.py",
+    "nnevclus/test_nnevclus_many.py",
     "nnevclus/test_nnevclus_training.py",
     "partitions/test_partitions_fit.py",
     "partitions/test_partitions_near.py",

@@ -55,7 +55,8 @@ def test_it_runs_as_a_job(name, tmp_path):
             "folder": str(tmp_path / "new"),
             "model": str(tmp_path / "job"),
             "data": {"url": str(tmp_path / "x.npy")},
-        }
+        },
+        through="summarise",
     )
     assert placed.partition.mass.shape == result.partition.mass.shape
 
