@@ -29,8 +29,11 @@ from evdist.partition.sparse import SparseMasses
 
 #: Units of one hidden layer, where clusters are few; the paper has 1.5 for each focal set.
 UNITS = 20
-#: Objects of each cluster in the sample, where it would else have fewer; and values of its masses.
-PER_CLUSTER, MOST_VALUES = 100, 1 << 26
+#: Objects of each cluster in the sample, where it would else have fewer; and objects of it at most,
+#: where that leaves two of each cluster.
+PER_CLUSTER, MOST = 100, 1 << 17
+#: Rows whose largest masses are looked for at once.
+_ROWS = 4096
 #: Objects of a step, passes over the sample and steps at least; the rate of Adam, and by what it is
 #: divided for the last third.
 OBJECTS, EPOCHS, STEPS, RATE, DECAY = 256, 15, 1000, 0.01, 5.0
@@ -53,7 +56,7 @@ def teach_networks(
     """
     terms, x = problem.terms, problem.x
     c, known = terms.focal_sets.n_clusters, terms.supervision
-    rows = sampled(len(x), seed, min(max(SAMPLE, PER_CLUSTER * c), MOST_VALUES // (c + 2)))
+    rows = sampled(len(x), seed, min(max(SAMPLE, PER_CLUSTER * c), max(MOST, 2 * c)))
     mass = evclus_masses(problem.objects.source, rows, c, problem.d0, seed, n_threads)
     target = _Targets(mass, terms.focal_sets)
     for number, network in enumerate(networks):
@@ -79,8 +82,13 @@ class _Targets:
 
     def near(self) -> Near | None:
         """The share of pairs inside a cluster, as EVCLUS sees them; None where it has only one."""
-        pl = np.asarray(self._mass)[:, 1:-1]  # but for the mass of Omega, which all clusters share
-        size = np.bincount(pl.argmax(axis=1)) / len(pl)
+        mass = self._mass
+        # Of maximum plausibility: the mass of Omega is that of all clusters.
+        best = [
+            np.asarray(mass[lo : lo + _ROWS])[:, 1:-1].argmax(axis=1)
+            for lo in range(0, len(mass), _ROWS)
+        ]
+        size = np.bincount(np.concatenate(best)) / len(mass)
         share = float((size * size).sum())
         return Near(share) if share < 1 else None
 
