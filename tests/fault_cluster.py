@@ -17,12 +17,15 @@ from service.servers import ROOT, answers, end, free_port, wait_for
 BIN = Path(sys.executable).parent
 #: What the scheduler loads beside Dask.
 PRELOAD = "evdist.service.monitor.scheduler"
+#: A worker that has loaded torch and Numba holds 0.86 GB on x86-64, before any data; above 80 % of
+#: its limit Dask pauses it.
+LIMIT = "2GiB"
 
 
 class FaultCluster:
     """Processes on loopback; `close` ends all that were ever started."""
 
-    def __init__(self, folder: Path, memory_limit: str = "1GiB"):
+    def __init__(self, folder: Path, memory_limit: str = LIMIT):
         self.folder, self._limit = folder, memory_limit
         self.port = free_port()
         self.dashboard = ""
