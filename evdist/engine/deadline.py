@@ -98,6 +98,7 @@ def finished(
     `lost` is called when one of them has gone, and should end the waiting; a worker that stands
     still is a WorkerStalledError.
     """
+    began = time.monotonic()
     loop: Any = client.loop
     running = asyncio.run_coroutine_threadsafe(work, loop.asyncio_loop)
     needed = tuple(workers)
@@ -112,7 +113,15 @@ def finished(
         if gone:
             lost()
             running.cancel() if not futures.wait([running], LOOK).done else None
-    return running.result()
+    try:
+        return running.result()
+    except TimeoutError as error:  # Dask gives up sooner where all are paused, and says not why
+        known = present(client)
+        for address in needed:
+            if address in known and known[address]["status"] == "paused":
+                said = _said(address, known[address], time.monotonic() - began)
+                raise WorkerStalledError(said) from error
+        raise
 
 
 def _said(address: str, one: dict[str, Any], seconds: float) -> str:

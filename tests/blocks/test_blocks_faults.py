@@ -129,6 +129,15 @@ def test_a_paused_worker_is_an_error_that_names_it(cluster, X, impatient):
             EVCLUS(**FIT, callbacks=[fault]).fit(X, client=client)
 
 
+def test_workers_that_are_all_paused_before_it_begins_are_an_error_that_names_one(cluster, X):
+    """As where the libraries alone fill them; Dask would say "No valid workers found"."""
+    with Client(cluster.address, set_as_default=False, timeout=5) as client:
+        wait_for_workers(client, 2)
+        client.run(pause)
+        with pytest.raises(WorkerStalledError, match=r"has been paused for .*memory is full"):
+            EVCLUS(**FIT).fit(X, client=client)
+
+
 # ---------------------------------------------------------------------- shares
 KILLED = """
 import os, signal, sys, time
