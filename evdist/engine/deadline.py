@@ -115,7 +115,7 @@ def finished(
             running.cancel() if not futures.wait([running], LOOK).done else None
     try:
         return running.result()
-    except TimeoutError as error:  # Dask gives up sooner where all are paused, and says not why
+    except TimeoutError as error:  # Dask gives up sooner where all are paused, without the cause
         known = present(client)
         for address in needed:
             if address in known and known[address]["status"] == "paused":
