@@ -32,7 +32,7 @@ from evdist.data.sources import AttributeSource
 from evdist.evclus.irqp import LocalExecutor
 from evdist.evclus.problem import Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
+from evdist.evclus.sampling import draw_layout, random_dissimilarities, sample_pairs
 from evdist.kernels.vector import aligned_zeros
 
 REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "timings.json"
@@ -73,7 +73,7 @@ def executor_of(X: np.ndarray, c: int, quantile: float) -> LocalExecutor:
     """A problem in mid-fit: landmark start, then a few sweeps on one thread."""
     source = AttributeSource.of(X, "euclidean")
     layout = draw_layout(len(X), 100, 0)
-    d0 = pair_quantile(source, quantile, 0)
+    d0 = float(np.quantile(random_dissimilarities(source, 0), quantile))
     pairs = sample_pairs(source, layout, d0, 1)
     start = EVCLUS(c, d0=d0, random_state=0, max_iter=1, tol=1.0, n_jobs=1).fit(X)
     mass = np.asarray(start.credal_partition_.mass)[layout.order]

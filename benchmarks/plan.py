@@ -24,7 +24,7 @@ from evdist.data.sources import AttributeSource
 from evdist.evclus.problem import Plan as Pieces
 from evdist.evclus.problem import Problem
 from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
+from evdist.evclus.sampling import draw_layout, random_dissimilarities, sample_pairs
 from evdist.service.jobs.plan import Plan, seconds_per_row
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,7 +42,7 @@ def measured(n: int, k: int, c: int) -> float:
     X = blobs(n, 10, c)
     source = AttributeSource.of(X, "euclidean")
     layout = draw_layout(n, k, 0)
-    d0 = pair_quantile(source, 0.3, 0)
+    d0 = float(np.quantile(random_dissimilarities(source, 0), 0.3))
     pairs = sample_pairs(source, layout, d0, 1)
     start = EVCLUS(c, d0=d0, n_dissimilarities=k, random_state=0, max_iter=1, tol=1.0, n_jobs=1)
     mass = np.asarray(start.fit(X).credal_partition_.mass)[layout.order]

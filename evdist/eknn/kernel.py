@@ -1,5 +1,8 @@
 """Votes of neighbours, in compiled code: the inner loops of the evidential K-NN rule.
 
+The neighbours of object i are neighbour[start[i] : start[i + 1]], int32, with their weights,
+float64; labels and classes are int32.
+
 The loss of the classifier and its gradient. Symbols: d2 (n, K) squared distances to neighbours, y
 their classes, phi = alpha exp(-gamma_y d2), u_k = -sum of log(1 - phi) over the neighbours of class
 k; then Dempster's rule gives
@@ -11,18 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 
 @njit(cache=True, nogil=True)
-def relabel(
-    start: NDArray[np.int64],
-    neighbour: NDArray[np.int32],
-    weight: NDArray[np.float64],
-    order: NDArray[np.int64],
-    label: NDArray[np.int32],
-    vote: NDArray[np.float64],
-) -> int:
+def relabel(start, neighbour, weight, order, label, vote):
     """Visit the objects in `order`; each takes the label with the largest sum of weights.
 
     An object keeps its label unless another one has strictly more; of several, the one met first
@@ -50,14 +45,7 @@ def relabel(
 
 
 @njit(cache=True, nogil=True)
-def sum_votes(
-    start: NDArray[np.int64],
-    neighbour: NDArray[np.int32],
-    weight: NDArray[np.float64],
-    label: NDArray[np.int32],
-    lo: int,
-    vote: NDArray[np.float64],
-) -> None:
+def sum_votes(start, neighbour, weight, label, lo, vote):
     """vote[i - lo, k] = sum of the weights of the neighbours of i with label k; `vote` is zero."""
     for row in range(vote.shape[0]):
         for e in range(start[lo + row], start[lo + row + 1]):
@@ -65,12 +53,7 @@ def sum_votes(
 
 
 @njit(cache=True, nogil=True)
-def weight_between(
-    start: NDArray[np.int64],
-    neighbour: NDArray[np.int32],
-    weight: NDArray[np.float64],
-    label: NDArray[np.int32],
-) -> float:
+def weight_between(start, neighbour, weight, label):
     """Sum of the weights of pairs with different labels."""
     total = 0.0
     for i in range(start.shape[0] - 1):
@@ -81,14 +64,7 @@ def weight_between(
 
 
 @njit(cache=True, nogil=True)
-def evidence(
-    d2: NDArray[np.float64],
-    who: NDArray[np.int32],
-    y: NDArray[np.int32],
-    alpha: float,
-    gamma: NDArray[np.float64],
-    u: NDArray[np.float64],
-) -> None:
+def evidence(d2, who, y, alpha, gamma, u):
     """u (rows, c), zero before: weight of evidence for each class from the neighbours `who`."""
     for i in range(d2.shape[0]):
         for e in range(d2.shape[1]):
@@ -97,14 +73,7 @@ def evidence(
 
 
 @njit(cache=True, nogil=True)
-def loss(
-    d2: NDArray[np.float64],
-    who: NDArray[np.int32],
-    y: NDArray[np.int32],
-    alpha: float,
-    gamma: NDArray[np.float64],
-    slope: NDArray[np.float64],
-) -> float:
+def loss(d2, who, y, alpha, gamma, slope):
     """Sum over objects and classes of (pl - [own class])^2; adds dJ / dgamma (c,) to `slope`."""
     n, K = d2.shape
     c = gamma.shape[0]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 #: Products this small are scaled up; the scale cancels.
 _SMALL = 1e-100
@@ -48,14 +47,7 @@ def _combine(x, P, alpha, gamma, U, a, near, s, T):
 
 
 @njit(cache=True, nogil=True)
-def forward(
-    X: NDArray[np.float64],
-    P: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    gamma: NDArray[np.float64],
-    U: NDArray[np.float64],
-    mass: NDArray[np.float64],
-) -> None:
+def forward(X, P, alpha, gamma, U, mass):
     """mass (n, c + 1): of the single classes, and last of all classes."""
     r, c = U.shape
     a, near, s, T = np.empty(r), np.empty(r), np.empty(r), np.empty(c + 1)
@@ -70,19 +62,7 @@ def forward(
 
 
 @njit(cache=True, nogil=True)
-def gradient(
-    X: NDArray[np.float64],
-    y: NDArray[np.int32],
-    w: NDArray[np.float64],
-    P: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    gamma: NDArray[np.float64],
-    U: NDArray[np.float64],
-    dP: NDArray[np.float64],
-    dalpha: NDArray[np.float64],
-    dgamma: NDArray[np.float64],
-    dU: NDArray[np.float64],
-) -> float:
+def gradient(X, y, w, P, alpha, gamma, U, dP, dalpha, dgamma, dU):
     """Sum over rows of w sum_k (pl_k - [k = y])^2; adds its derivatives to dP, dalpha, ..."""
     r, c = U.shape
     d = P.shape[1]

@@ -32,7 +32,15 @@ from evdist.evclus.partitions.estimator import (
     in_partitions,
     partition_site,
 )
-from evdist.evclus.sites import device_rows, has_device, plain_rows, site_of, takes_groups
+from evdist.evclus.sites import (
+    device_rows,
+    has_device,
+    plain_rows,
+    row_kernel,
+    rows_are_lists,
+    site_of,
+    takes_groups,
+)
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
 from evdist.evclus.start import place
 from evdist.evclus.stored import (
@@ -238,6 +246,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         groups = takes_groups(self, data, settings, bool(constraints), client)
         settings = replace(settings, groups=groups)
         rows = device_rows(self, data, settings, bool(constraints), client)
+        self._list_rows = rows_are_lists(data, settings, bool(constraints))
         if rows is None:
             check_memory(data, settings, client, self.memory_limit)
         if self.checkpoint is not None:
@@ -290,10 +299,12 @@ class EVCLUS(RowMasses, CredalClusterer):
         check_is_fitted(self, "credal_partition_")
         return self._resolved
 
+    #: Whether the rows of the fit that comes are lists of clusters, with kernels of their own.
+    _list_rows = False
+
     @property
     def _compiles(self) -> tuple[str, int] | None:  # type: ignore[override]
-        # Measured on two cores with nothing else to do, as all numbers of this kind.
-        return ("evdist.evclus.rows.sweep:update_rows", 12) if self.device == "cpu" else None
+        return row_kernel(self._list_rows) if self.device == "cpu" else None
 
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]

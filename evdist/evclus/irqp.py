@@ -37,6 +37,9 @@ USUAL_TOL = 1e-5
 MANY_OBJECTS, MANY_TOL, MANY_LEAST = 50_000, 5e-4, 3
 #: SKIP_SHARE of such a fit. What all skipped rows together might bring counts against the rule.
 MANY_SKIP = 0.125
+#: `Problem.promise` of such a fit: what clusters of less promise would bring, other pairs hardly
+#: confirm (docs/decisions/stopping.md, "Lists").
+MANY_PROMISE = 3e-4
 
 
 class Executor(Protocol):
@@ -92,6 +95,11 @@ class Stop:
         if placed and n >= MANY_OBJECTS:
             return cls(MANY_TOL, max_iter, memory=0.0, least=MANY_LEAST)
         return cls(USUAL_TOL, max_iter)
+
+    @property
+    def promise(self) -> float:
+        """`Problem.promise` of a fit that ends by this rule."""
+        return MANY_PROMISE if self.memory == 0 else 0.0
 
     def update(self, error: float, before: float, now: float) -> float:
         """e_t = e_{t-1} / 2 + |J_t - J_{t-1}| / (2 J_{t-1}), eq. (21b); e_0 = 1."""

@@ -89,6 +89,9 @@ class Problem:
     projections: NDArray[np.float32] | None = None
     #: Whether masses are encoded rows (`evdist.kernels.sparse_rows`); then there are no links.
     sparse: bool = False
+    #: How far below, per pair, the gradient of a cluster must be to enter such a row: see
+    #: `rows.sparse_sweep`.
+    promise: float = 0.0
 
     @property
     def n(self) -> int:

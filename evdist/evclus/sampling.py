@@ -188,11 +188,6 @@ def run_blocks(work: Callable[[int], object], starts: Sequence[int], n_threads: 
             job.result()
 
 
-def pair_quantile(source: Source, q: float, seed: int) -> float:
-    """A quantile of the dissimilarities, from a random sample of pairs of different objects."""
-    return float(np.quantile(random_dissimilarities(source, seed), q))
-
-
 def random_dissimilarities(
     source: Source, seed: int, n_pairs: int = 100_000
 ) -> NDArray[np.float32]:

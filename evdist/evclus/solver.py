@@ -136,7 +136,10 @@ def fit_evclus(
         order = layout.order
         pairs = site.sample(data, layout, d0, settings.seed)
         plan = Plan.of(layout.bounds)
-    problem = Problem(first, pairs, plan, _in_positions(weight, order), sparse=sparse)
+    problem = Problem(
+        first, pairs, plan, _in_positions(weight, order),
+        sparse=sparse, promise=settings.stop.promise,
+    )  # fmt: skip
     scale = 1.0 / total_weight(problem, site)
     solve = Solver(site, scale, settings.stop, _identity(data, d0, settings, site), report)
     tries = [

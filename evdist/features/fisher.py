@@ -8,6 +8,7 @@ The linear discriminants of Fisher are scikit-learn's LinearDiscriminantAnalysis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Self
@@ -33,7 +34,21 @@ from evdist.features.scatter import local_affinity, local_scatter
 
 
 class _Labelled(RowTransformer):
-    """Reads labels of which some are not known."""
+    """Reads labels of which some are not known; `_learn` makes the map, and says its features."""
+
+    _learn: Callable[[NDArray[Any], NDArray[Any]], int]
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn the map from the labelled objects; other objects are ignored.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        y : (n,) labels
+            A number below 0 says that the label is not known.
+        """
+        self._n_features_out = self._learn(*self._read(X, y))
+        return self
 
     def _read(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The labelled rows of X (m, d), and their labels (m,)."""
@@ -101,18 +116,9 @@ class KernelFDA(_Labelled):
     gamma: float | None = None
     shrinkage: float = 1e-3
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Learn the map from the labelled objects; other objects are ignored.
-
-        Parameters
-        ----------
-        X : (n, d) array
-        y : (n,) labels
-            A number below 0 says that the label is not known.
-        """
+    def _learn(self, basis: NDArray[Any], labels: NDArray[Any]) -> int:
         check_kernel(self.kernel, self.gamma)
         shrinkage = _check_share(self.shrinkage, "Without it the answer is not unique.")
-        basis, labels = self._read(X, y)
         c = len(self.classes_)
         check_memory(
             {"kernel matrix": kernel_bytes(len(basis))},
@@ -127,8 +133,7 @@ class KernelFDA(_Labelled):
         self.basis_ = basis
         self.dual_coef_ = R @ directions
         self.offset_ = (Z @ directions).mean(axis=0)
-        self._n_features_out = r
-        return self
+        return r
 
     def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return kernel_map(X, self.basis_, self.dual_coef_, self.kernel, self.gamma) - self.offset_
@@ -171,18 +176,9 @@ class LFDA(_Labelled):
     n_neighbors: int = 7
     shrinkage: float = 1e-6
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Learn the map from the labelled objects; other objects are ignored.
-
-        Parameters
-        ----------
-        X : (n, d) array
-        y : (n,) labels
-            A number below 0 says that the label is not known.
-        """
+    def _learn(self, Z: NDArray[Any], labels: NDArray[Any]) -> int:
         k = integer("n_neighbors", self.n_neighbors, 1)
         shrinkage = _check_share(self.shrinkage, "Without it dependent columns have no answer.")
-        Z, labels = self._read(X, y)
         d = Z.shape[1]
         r = count_features(self.n_components, d, f"X has n_features={d}")
         classes = [Z[labels == label] for label in self.classes_]
@@ -203,8 +199,7 @@ class LFDA(_Labelled):
         self.mean_ = Z.mean(axis=0)
         directions = _signed(vectors[:, ::-1], Z - self.mean_)
         self.components_ = np.sqrt(self.eigenvalues_)[:, None] * directions.T
-        self._n_features_out = r
-        return self
+        return r
 
     def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return (X - self.mean_) @ self.components_.T

@@ -23,7 +23,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,14 +40,17 @@ from evdist.features.spectrahedron import Found, farthest_at_least, farthest_in_
 _EQUAL = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class _Metric(RowTransformer):
     """Parameters, links and features of both metrics; `_solver` is where they differ."""
 
-    n_components: int | None
-    ridge: float
-    tol: float
-    max_iter: int
-    _solver: Callable[[NDArray[np.float64], float, int], Found]
+    _solver: ClassVar[Callable[..., Found]]
+
+    n_components: int | None = None
+    _: KW_ONLY
+    ridge: float = 0.1
+    tol: float = 1e-2
+    max_iter: int = 5000
 
     def fit(
         self,
@@ -133,7 +136,6 @@ def _differing(delta: NDArray[Any], name: str) -> NDArray[Any]:
     return delta[some]
 
 
-@dataclass(eq=False, repr=False)
 class LSI(_Metric):
     """Learning with side information: cannot-linked objects as far apart as possible in sum.
 
@@ -177,16 +179,9 @@ class LSI(_Metric):
     True
     """
 
-    n_components: int | None = None
-    _: KW_ONLY
-    ridge: float = 0.1
-    tol: float = 1e-2
-    max_iter: int = 5000
-
     _solver = staticmethod(farthest_in_sum)
 
 
-@dataclass(eq=False, repr=False)
 class DMLEig(_Metric):
     """Metric learning by eigenvalue optimisation: the nearest cannot-link as far as possible.
 
@@ -215,11 +210,5 @@ class DMLEig(_Metric):
     >>> bool(abs(model.components_[0, 0]) < 0.01 * abs(model.components_[0, 1]))
     True
     """
-
-    n_components: int | None = None
-    _: KW_ONLY
-    ridge: float = 0.1
-    tol: float = 1e-2
-    max_iter: int = 5000
 
     _solver = staticmethod(farthest_at_least)

@@ -6,8 +6,9 @@ Reference: Mignon, Jurie (2012), PCCA and KPCCA; NN-EVCLUS, section 3.3 and its 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,13 +29,37 @@ from evdist.features.kernel_space import (
 from evdist.features.links import Map, Search, solve_pcca
 
 
+@dataclass(eq=False, repr=False)
 class _Linked(RowTransformer):
-    """Parameters, links and the descent of both versions."""
+    """Parameters, links and the descent of both versions; `_learn` is where they differ."""
 
-    n_components: int
-    sharpness: float
-    tol: float
-    max_iter: int
+    _learn: ClassVar[Callable[..., None]]
+
+    n_components: int = 2
+    _: KW_ONLY
+    sharpness: float = 1.0
+    tol: float = 1e-6
+    max_iter: int = 1000
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the map from the linked objects; other objects are ignored.
+
+        Parameters
+        ----------
+        X : (n, d) array
+        y : ignored
+        must_link, cannot_link : (p, 2) arrays of object numbers
+            Pairs known to be in one cluster, in different clusters; at least one of the latter.
+        """
+        self._learn(*self._read(X, must_link, cannot_link))
+        return self
 
     def _read(self, X: Any, must_link: Any, cannot_link: Any) -> tuple[NDArray[Any], ...]:
         """X (n, d), the linked objects (m,), pairs of places among them (p, 2), signs (p,)."""
@@ -73,7 +98,7 @@ class _Linked(RowTransformer):
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} steps; raise "
                 "max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return found
 
@@ -83,7 +108,6 @@ def _difference_bytes(p: int, d: int) -> int:
     return 8 * (4 * p * d + 4 * min(p, d) ** 2)
 
 
-@dataclass(eq=False, repr=False)
 class PCCA(_Linked):
     """Pairwise constrained component analysis: a linear map learnt from links.
 
@@ -124,37 +148,15 @@ class PCCA(_Linked):
     True
     """
 
-    n_components: int = 2
-    _: KW_ONLY
-    sharpness: float = 1.0
-    tol: float = 1e-6
-    max_iter: int = 1000
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        must_link: ArrayLike | None = None,
-        cannot_link: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the map from the linked objects; other objects are ignored.
-
-        Parameters
-        ----------
-        X : (n, d) array
-        y : ignored
-        must_link, cannot_link : (p, 2) arrays of object numbers
-            Pairs known to be in one cluster, in different clusters; at least one of the latter.
-        """
-        X, linked, place, s = self._read(X, must_link, cannot_link)
+    def _learn(
+        self, X: NDArray[Any], linked: NDArray[Any], place: NDArray[Any], s: NDArray[Any]
+    ) -> None:
         d = X.shape[1]
         count_features(self.n_components, d, f"X has n_features={d}")
         self._refuse(_difference_bytes(len(s), d), len(s), len(linked))
         Z = X[linked]
         self.mean_ = Z.mean(axis=0)
         self.components_ = self._solve(Z - self.mean_, place, s).L
-        return self
 
     def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return (X - self.mean_) @ self.components_.T
@@ -193,25 +195,14 @@ class KernelPCCA(_Linked):
         As in :class:`PCCA`.
     """
 
-    n_components: int = 2
     _: KW_ONLY
     kernel: Kernel = "rbf"
     gamma: float | None = None
-    sharpness: float = 1.0
-    tol: float = 1e-6
-    max_iter: int = 1000
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        must_link: ArrayLike | None = None,
-        cannot_link: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the map from the linked objects; parameters as in :meth:`PCCA.fit`."""
+    def _learn(
+        self, X: NDArray[Any], linked: NDArray[Any], place: NDArray[Any], s: NDArray[Any]
+    ) -> None:
         check_kernel(self.kernel, self.gamma)
-        X, linked, place, s = self._read(X, must_link, cannot_link)
         m = len(linked)
         self._refuse(kernel_bytes(m) + _difference_bytes(len(s), m), len(s), m)
         basis = X[linked]
@@ -226,7 +217,6 @@ class KernelPCCA(_Linked):
         self.basis_ = basis
         self.dual_coef_ = R @ L.T
         self.offset_ = (Z @ L.T).mean(axis=0)
-        return self
 
     def _features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return kernel_map(X, self.basis_, self.dual_coef_, self.kernel, self.gamma) - self.offset_

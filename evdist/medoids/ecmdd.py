@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,7 @@ METRICS = (
 )  # fmt: skip
 
 
+@dataclass(eq=False, repr=False)
 class MedoidClusterer(RowMasses, CredalClusterer):
     """Base of the clusterers whose prototypes are objects, on a square matrix in memory.
 
@@ -38,23 +39,27 @@ class MedoidClusterer(RowMasses, CredalClusterer):
     at which the empty set costs as much as a cluster at the usual dissimilarity.
     """
 
-    n_clusters: int
-    alpha: float
-    beta: float
-    delta: float | str
-    #: The distance to the empty set that was given, or that "auto" stands for.
-    delta_: float
-    focal_sets: str | FocalSets
-    metric: str
-    init: Any
-    n_init: int
-    tol: float
-    random_state: Any
-    _start: Callable[[NDArray[Any], NDArray[Any], FocalSets], Prototypes]
-    _usual: Callable[[NDArray[Any]], float]
-    _costs: Callable[[NDArray[Any]], NDArray[Any]]
-    weights_: NDArray[np.float64] | None
-    _keep: Callable[[Any, NDArray[Any]], None]
+    _start: ClassVar[Callable[..., Prototypes]]
+    _usual: ClassVar[Callable[..., float]]
+    _costs: ClassVar[Callable[..., NDArray[Any]]]
+    _keep: ClassVar[Callable[..., None]]
+
+    n_clusters: int = 4
+    _: KW_ONLY
+    alpha: float = 1.0
+    beta: float = 2.0
+    delta: float | str = "auto"
+    eta: float = 1.0
+    gamma: float = 1.0
+    focal_sets: str | FocalSets = "pairs"
+    metric: str = "euclidean"
+    init: str | ArrayLike = "k-means++"
+    n_init: int = 5
+    tol: float = 1e-6
+    max_iter: int = 200
+    random_state: Any = None
+    callbacks: Sequence[Callable[[Progress], None]] = ()
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the objects.
@@ -177,25 +182,12 @@ class ECMdd(MedoidClusterer):
     (150, 8)
     """
 
-    n_clusters: int = 4
     _: KW_ONLY
-    weighted: bool = False
     alpha: float = 2.0
-    beta: float = 2.0
-    delta: float | str = "auto"
-    eta: float = 1.0
-    gamma: float = 1.0
+    metric: str = "sqeuclidean"
+    weighted: bool = False
     psi: float = 2.0
     sharpness: float = 5.0
-    focal_sets: str | FocalSets = "pairs"
-    metric: str = "sqeuclidean"
-    init: str | ArrayLike = "k-means++"
-    n_init: int = 5
-    tol: float = 1e-6
-    max_iter: int = 200
-    random_state: Any = None
-    callbacks: Sequence[Callable[[Progress], None]] = ()
-    verbose: bool = False
 
     def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         for name in ("eta", "gamma", "sharpness"):
@@ -227,12 +219,12 @@ class ECMdd(MedoidClusterer):
         return WeightedMedoids(sets, weights, *numbers, float(self.psi), float(self.sharpness))
 
     def _keep(self, found: Medoids | WeightedMedoids, D: NDArray[Any]) -> None:
+        self.weights_: NDArray[np.float64] | None = None
         if isinstance(found, WeightedMedoids):
             self.weights_, self.medoids_ = found.weights, found.weights.argmax(axis=1)
             self._set_medoids = np.empty(0, dtype=np.int64)
         else:
-            self.weights_, self.medoids_ = None, found.medoid
-            self._set_medoids = found.set_medoids(D)
+            self.medoids_, self._set_medoids = found.medoid, found.set_medoids(D)
 
     def _costs(self, D: NDArray[Any]) -> NDArray[Any]:
         if self.weights_ is not None:

@@ -26,18 +26,17 @@ medoids fixed; so no iteration can raise J.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.ecm.base import ecm_parameters
 from evdist.ecm.solver import Floats
-from evdist.engine.progress import Progress
 from evdist.estimators.checks import non_negative, positive
 from evdist.medoids.ecmdd import MedoidClusterer, mean_dissimilarity
 
@@ -119,7 +118,6 @@ class MedianMedoids:
         return best if total[best] < total[medoid[k]] else int(medoid[k])
 
 
-@dataclass(eq=False, repr=False)
 class MECM(MedoidClusterer):
     """Median evidential c-means: ECM on dissimilarities, with objects as prototypes.
 
@@ -178,23 +176,6 @@ class MECM(MedoidClusterer):
     >>> MECM(n_clusters=3, random_state=0).fit(X).credal_partition_.mass.shape
     (150, 8)
     """
-
-    n_clusters: int = 4
-    _: KW_ONLY
-    alpha: float = 1.0
-    beta: float = 2.0
-    delta: float | str = "auto"
-    eta: float = 1.0
-    gamma: float = 1.0
-    focal_sets: str | FocalSets = "pairs"
-    metric: str = "euclidean"
-    init: str | ArrayLike = "k-means++"
-    n_init: int = 5
-    tol: float = 1e-6
-    max_iter: int = 200
-    random_state: Any = None
-    callbacks: Sequence[Callable[[Progress], None]] = ()
-    verbose: bool = False
 
     def _checked(self, X: NDArray[Any]) -> tuple[FocalSets, NDArray[np.int64] | None]:
         positive("eta", self.eta)

@@ -118,7 +118,7 @@ class Checkpoint:
     ) -> Slot:
         """Make room for masses of a shape (n, f). The slot may be sent to other processes."""
         n, f = shape
-        state, problem = _as_json(state), _as_json(problem)
+        state, problem = as_json(state), as_json(problem)
         manifest = self._manifest(problem)
         keep = None if manifest is None else manifest["slot"]
         for name in children(self.url):
@@ -170,21 +170,27 @@ class Checkpoint:
         return join(self.url, name)
 
     def _manifest(self, problem: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the manifest says, when it is whole and of this problem; None without one."""
-        path = self._path("manifest.json")
-        content = read_bytes(path)
-        if content is None:
-            return None
-        manifest = sealed_json(path, content, KIND, VERSION, _SEALED, _CURE)
-        other = differences(manifest["problem"], _as_json(problem))
-        if other:
-            raise StoreError(
-                f"{self.url} is the checkpoint of another fit: {other}. Remove it, or keep this "
-                "fit's checkpoint elsewhere."
-            )
-        return manifest
+        return manifest_of_fit(self.url, KIND, VERSION, _SEALED, problem)
 
 
-def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+def manifest_of_fit(
+    url: str, kind: str, version: int, sealed: tuple[str, ...], problem: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """What the manifest says, when it is whole and of this problem; None without one."""
+    path = join(url, "manifest.json")
+    content = read_bytes(path)
+    if content is None:
+        return None
+    manifest = sealed_json(path, content, kind, version, sealed, _CURE)
+    other = differences(manifest["problem"], as_json(problem))
+    if other:
+        raise StoreError(
+            f"{url} is the {kind} of another fit: {other}. Remove it, or keep this fit's {kind} "
+            "elsewhere."
+        )
+    return manifest
+
+
+def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as they will be read back, so that they can be compared."""
     return json.loads(json.dumps(dict(values), allow_nan=False))

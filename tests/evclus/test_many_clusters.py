@@ -90,9 +90,41 @@ def test_sparse_and_dense_rows_have_the_same_minimiser(c: int, n: int, seed: int
 
 
 @settings(max_examples=25, deadline=None)
-@given(c=st.integers(2, 60), seed=st.integers(0, 10**6))
-def test_the_objective_of_sparse_rows_never_rises(c: int, seed: int) -> None:
+@given(c=st.integers(2, 30), weighted=st.booleans(), seed=st.integers(0, 10**6))
+def test_clusters_of_little_promise_do_not_enter(c: int, weighted: bool, seed: int) -> None:
+    """A row takes another cluster in where its gradient is far enough below, and only there."""
+    rng = np.random.default_rng(seed)
+    n, k, promise = 60, 12, 0.02
+    dense, _, start = random_problem(c, n, k, seed)
+    block = dense.pairs.block(0, n)
+    weight = rng.uniform(0.5, 2, n if weighted else 0).astype(np.float32)
+    T = SparseKernel(encode(start), weight, c).mass
+    for row in (0, n - 1):
+        U, brought = [T.copy() for _ in range(3)], np.zeros((3, n))
+        for V, change, at_least in zip(U, brought, (0.0, promise, np.inf), strict=True):
+            update_sparse(V, ids_of(V), c, block, weight, np.array([row]), change, 0.0, at_least)
+        exact, enough, own = brought[:, row]
+        assert exact - 1e-9 <= enough <= own + 1e-9 <= 1e-9
+        before, found, last = (decode(V[[row]], c)[0] for V in (T, U[1], U[2]))
+        assert not last[1:-1][before[1:-1] == 0].any()
+        # kappa = m' C m_j; the gradient of set A is sum_j w_j (kappa_j - delta_j) C(A, j).
+        mine = slice(block.first[row], block.first[row] + block.degree[row])
+        others = block.partner[mine]
+        C = dense.focal_sets.C @ decode(T, c)[others].T.astype(float)
+        w = weight[row] * weight[others] if weighted else np.ones(len(others))
+        gradient = (C @ (w * (last @ C - block.delta[mine])))[1:-1]
+        promised = last @ C @ (w * (last @ C - block.delta[mine])) - gradient - promise * w.sum()
+        others = before[1:-1] == 0
+        assert (promised[others & (found[1:-1] > 0)] > -1e-4).all()
+        if (promised[others] > 1e-2).any():
+            assert enough < own
+
+
+@settings(max_examples=25, deadline=None)
+@given(c=st.integers(2, 60), promise=st.sampled_from([0.0, 1e-3, 0.05]), seed=st.integers(0, 10**6))
+def test_the_objective_of_sparse_rows_never_rises(c: int, promise: float, seed: int) -> None:
     _, sparse, start = random_problem(c, 60, 16, seed)
+    sparse = replace(sparse, promise=promise)
     with NumbaRows().executor(sparse, encode(start)) as executor:
         J = executor.objective()[0]
         for skip in (0.0, 1e-9, 1e-9, 0.0):

@@ -30,6 +30,7 @@ def random_lists(
     device: torch.device = CPU,
     seed: int = 0,
     spread: float = 0.1,
+    promise: float = 0.0,
 ) -> tuple[Problem, np.ndarray, Lists]:
     """A problem on threads, encoded rows to start from, and the same on a device.
 
@@ -51,7 +52,8 @@ def random_lists(
     first = np.arange(n, dtype=np.int64) * graph.k
     pairs = MemoryPairs(first, degree, partner.ravel(), delta.ravel())
     weight = rng.uniform(0.5, 2, n).astype(np.float32) if weighted else np.zeros(0, np.float32)
-    problem = Problem(FocalSets.simple(c), pairs, Plan.of(graph.bounds), weight, sparse=True)
+    plan = Plan.of(graph.bounds)
+    problem = Problem(FocalSets.simple(c), pairs, plan, weight, sparse=True, promise=promise)
     mass = rng.dirichlet(np.full(c + 2, spread), n)
     mass[np.arange(n), 1 + label] += 0.5
     start = encode((mass / mass.sum(axis=1, keepdims=True)).astype(np.float32))
@@ -60,6 +62,7 @@ def random_lists(
         Graph.of(graph, device), torch.as_tensor(start.copy(), device=device),
         rows.T.contiguous()[None], torch.zeros(1, n, device=device), c,
         torch.as_tensor(weight, device=device) if weighted else None, 4.0 if weighted else 1.0,
+        promise=promise,
     )  # fmt: skip
     return problem, start, state
 

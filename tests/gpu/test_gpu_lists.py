@@ -29,6 +29,8 @@ CASES = {
     "long lists": {"c": 60, "spread": 1.0},
     "sums in global memory": {"c": MAX_NEAR_SUMS + 1, "spread": 0.0005},
     "an odd number": {"c": 30, "n": 307, "k": 37},
+    "clusters that promise something": {"c": 30, "promise": 3e-3},
+    "promise and weights": {"c": 30, "promise": 3e-3, "weighted": True},
 }
 
 

@@ -64,6 +64,18 @@ def test_the_first_fit_says_so_to_its_listeners(monkeypatch):
     assert heard[0].stage == "compiling once, about 12 s"
 
 
+def test_many_clusters_have_kernels_of_their_own(monkeypatch):
+    monkeypatch.setattr(callbacks, "is_compiled", lambda f: f.py_func.__name__ == "update_sparse")
+    rng = np.random.default_rng(0)
+    Z = (9 * rng.normal(size=(30, 4)))[np.arange(600) % 30] + rng.normal(size=(600, 4))
+    heard = []
+    EVCLUS(30, random_state=0, max_iter=1, tol=10.0, callbacks=[heard.append]).fit(Z)
+    assert not any("compiling" in news.stage for news in heard)
+    monkeypatch.setattr(callbacks, "is_compiled", lambda f: f.py_func.__name__ == "update_rows")
+    EVCLUS(30, random_state=0, max_iter=1, tol=10.0, callbacks=[heard.append]).fit(Z)
+    assert sum(news.stage == "compiling once, about 20 s" for news in heard) == 1
+
+
 def test_without_listeners_it_is_logged_and_the_next_fit_is_silent(monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "evdist"):
         fit()

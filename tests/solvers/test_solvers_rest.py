@@ -21,7 +21,7 @@ from evdist.evclus import irqp
 from evdist.evclus.irqp import LocalExecutor
 from evdist.evclus.problem import Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.sampling import draw_layout, pair_quantile, sample_pairs
+from evdist.evclus.sampling import draw_layout, random_dissimilarities, sample_pairs
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def X() -> np.ndarray:
 
 def executor(X: np.ndarray) -> LocalExecutor:
     source, layout = AttributeSource.of(X, "euclidean"), draw_layout(len(X), 40, 0)
-    pairs = sample_pairs(source, layout, pair_quantile(source, 0.6, 0))
+    pairs = sample_pairs(source, layout, float(np.quantile(random_dissimilarities(source, 0), 0.6)))
     sets = FocalSets.simple(4)
     mass = np.random.default_rng(0).dirichlet(np.ones(len(sets)), len(X))
     return NumbaRows().executor(Problem(sets, pairs, Plan.of(layout.bounds)), mass)

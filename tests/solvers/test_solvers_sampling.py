@@ -17,7 +17,6 @@ from evdist.evclus.sampling import (
     SourcePairs,
     colour_pair_list,
     draw_layout,
-    pair_quantile,
     random_dissimilarities,
     row_dissimilarities,
     sample_pairs,
@@ -99,7 +98,6 @@ def test_few_objects_give_all_their_pairs():
     X = np.array([[0.0], [1.0], [3.0]])
     source = AttributeSource.of(X, "cityblock")
     assert sorted(random_dissimilarities(source, 0).tolist()) == [1, 2, 3]
-    assert pair_quantile(source, 0.5, 0) == 2
 
 
 # ---------------------------------------------------------------------- given pairs

@@ -14,6 +14,7 @@ from evdist import EVCLUS
 from evdist.evclus.irqp import (
     MANY_LEAST,
     MANY_OBJECTS,
+    MANY_PROMISE,
     MANY_SKIP,
     MANY_TOL,
     USUAL_TOL,
@@ -25,12 +26,14 @@ from evdist.evclus.irqp import (
 def test_the_rule_of_the_paper_halves_an_error_that_starts_at_one():
     stop = Stop.auto(MANY_OBJECTS - 1, True, 200)
     assert stop == Stop(USUAL_TOL, 200)
+    assert stop.promise == 0.0  # every cluster that lowers the objective enters a list
     assert stop.update(1.0, 2.0, 1.0) == 0.75  # eq. (21b)
     assert stop.sweeps_left(1.0) == 17
 
 
 def test_many_objects_stop_by_the_last_change_alone():
     stop = Stop.auto(MANY_OBJECTS, True, 200)
+    assert stop.promise == MANY_PROMISE
     assert stop.update(1.0, 2.0, 1.5) == 0.25
     assert stop.sweeps_left(1.0) == 0
 

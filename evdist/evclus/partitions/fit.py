@@ -105,6 +105,7 @@ def _problem(
     return PartitionedProblem(
         data, start.metric, draw_partition_graph(data.shuffle, k, seed), start.d0, focal_sets,
         site.rows, start.landmarks.mass.shape[1], near, labels, sparse=start.landmarks.sparse,
+        promise=settings.stop.promise,
     )  # fmt: skip
 
 

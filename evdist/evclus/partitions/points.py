@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from evdist.evclus.partitions.problem import PartitionedProblem
-from evdist.stores.encoding import StoreError, differences, seal, sealed_json
+from evdist.stores.checkpoint import as_json, manifest_of_fit
+from evdist.stores.encoding import StoreError, seal
 from evdist.stores.partitioned import PartitionArray
-from evdist.stores.paths import children, join, read_bytes, remove, replace_bytes
+from evdist.stores.paths import children, join, remove, replace_bytes
 
 KIND, VERSION = "restore point", 1
 _SEALED = ("evdist", "version", "slot", "problem", "state")
-_CURE = "Remove it and start again."
 _SLOT = re.compile(r"slot-[0-9a-f]{8}")
 
 
@@ -52,8 +52,8 @@ class RestorePoints:
         if missing:
             raise StoreError(f"{slot.url} lacks partition {missing[0]}: it is no restore point.")
         name = slot.url.rpartition("/")[2]
-        parts = {"evdist": KIND, "version": VERSION, "slot": name, "problem": _plain(self.known),
-                 "state": _plain(state)}  # fmt: skip
+        parts = {"evdist": KIND, "version": VERSION, "slot": name, "problem": as_json(self.known),
+                 "state": as_json(state)}  # fmt: skip
         replace_bytes(join(self.url, "manifest.json"), json.dumps(seal(parts)).encode())
 
     def load(self) -> tuple[PartitionArray, dict[str, Any]] | None:
@@ -64,20 +64,4 @@ class RestorePoints:
         return self.problem.masses(join(self.url, manifest["slot"])), manifest["state"]
 
     def _manifest(self) -> dict[str, Any] | None:
-        path = join(self.url, "manifest.json")
-        content = read_bytes(path)
-        if content is None:
-            return None
-        manifest = sealed_json(path, content, KIND, VERSION, _SEALED, _CURE)
-        other = differences(manifest["problem"], _plain(self.known))
-        if other:
-            raise StoreError(
-                f"{self.url} is the restore point of another fit: {other}. Remove it, or keep this "
-                "fit's elsewhere."
-            )
-        return manifest
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as they will be read back, so that they can be compared."""
-    return json.loads(json.dumps(dict(values), allow_nan=False))
+        return manifest_of_fit(self.url, KIND, VERSION, _SEALED, self.known)

@@ -53,6 +53,8 @@ class PartitionedProblem:
     near_entries: int = 0
     #: Whether rows are lists of clusters (`evdist.kernels.sparse_rows`).
     sparse: bool = False
+    #: As in `Problem`.
+    promise: float = 0.0
 
     @property
     def n(self) -> int:
@@ -87,7 +89,9 @@ class PartitionedProblem:
         return PartitionArray(url, self.data.shuffle, self.width, "float32")
 
     def state_problem(self, pairs: ViewPairs) -> Problem:
-        return Problem(self.focal_sets, pairs, pairs.view.plan, sparse=self.sparse)
+        return Problem(
+            self.focal_sets, pairs, pairs.view.plan, sparse=self.sparse, promise=self.promise
+        )
 
     @cached_property
     def sizes(self) -> Sizes:

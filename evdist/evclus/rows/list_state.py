@@ -41,7 +41,7 @@ class ListState:
         self._state = Lists(
             graph, on_device_rows(mass, device), torch.empty(1, graph.k, 0, device=device),
             torch.zeros(1, graph.n, device=device), problem.focal_sets.n_clusters, weight,
-            heaviest,
+            heaviest, promise=problem.promise,
         )  # fmt: skip
         if isinstance(kept, Resident):
             kept.by_row()

@@ -2,9 +2,10 @@
 // evdist/kernels/sparse_rows.py has them, and a warp solves the program of one row.
 //
 // The algorithm is that of evdist/evclus/rows/sparse_sweep.py: columns for the empty set, Omega and
-// the clusters that the row names; with `look`, the gradient of all clusters that its partners name,
-// of which the one with the most negative multiplier becomes a column, until there is none. Masses
-// are on the grid, conflicts exact in float64, and a row is kept only where its own terms fall.
+// the clusters that the row names; then, unless `promise` is infinite, the gradient of all clusters
+// that its partners name, of which the one with the most negative multiplier becomes a column, until
+// there is none. Masses are on the grid, conflicts exact in float64, and a row is kept only where its
+// own terms fall.
 //
 // A lane owns every 32nd partner: its masses in the columns (A), its conflict, its residual. Sums
 // over partners are sums over lanes, always in the same order. Sums over the entries of a cluster,
@@ -653,7 +654,8 @@ ROLL
 }
 
 // Minimise over the rows of a colour, the others fixed: at places 0 .. rows - 1, or at `places`, or
-// at the first *count of these. A row that last brought less than `skip` is left alone. Rows whose
+// at the first *count of these. A row that last brought less than `skip` is left alone; `promise` is
+// that of sparse_sweep.update_sparse. Rows whose
 // program has more than W columns are noted in `wide`, their number in *n_wide; without `wide` they
 // do with W. Dissimilarities are those of positions from `first` on, h stride + (i - first) along for
 // partner h of position i; fix makes whole numbers of r s. A warp has `bytes` of room, in `scratch` or else in shared memory, and
@@ -662,8 +664,8 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) update(
     float* T, const float* delta, const float* weight, float* change, const int* base,
     const int* lim, const int* shift, const int* order, const int* inverse, const int* listed,
     const int* places, const int* count, int* wide, int* n_wide, char* scratch, int* sums,
-    i64 first, i64 stride, i64 along, double skip, double fix, int lo, int rows, int size, int k, int near,
-    int c, int look, int bytes, int warps) {
+    i64 first, i64 stride, i64 along, double skip, double promise, double fix,
+    int lo, int rows, int size, int k, int near, int c, int bytes, int warps) {
     if (WARP >= warps) return;
     Room* room = (Room*)(scratch ? scratch + (i64)WARP * bytes
                                  : (char*)shared_room + (i64)IN_BLOCK * bytes);
@@ -689,6 +691,7 @@ ROLL
         SYNC;
         int columns = own_columns(row, W, room->key, room->cluster, room->m), size_w = 0;
         bool room_left = columns <= W;
+        double pairs = 0.0;  // their weight
         Mine mine;
         if (room_left) {
 UNROLL
@@ -711,6 +714,9 @@ UNROLL
             }
             fill_columns(T, room, columns, mine, k, A);
             double v[8];
+UNROLL
+            for (int j = 0; j < PER; j++) pairs += (double)mine.w[j];
+            pairs = warp_sum(pairs);
             dots(A, room->m, columns, k, mine.kappa);
 UNROLL
             for (int j = 0; j < PER; j++)
@@ -749,12 +755,12 @@ ROLL
                 size_w++;
                 SYNC;
             }
-            if (!look) break;
+            if (promise > 1e300 || (promise > 0.0 && round > 0)) break;
             dots(A, room->now, columns, k, mine.r);
 UNROLL
             for (int j = 0; j < PER; j++)
                 mine.r[j] = (double)mine.w[j] * (mine.r[j] - (double)mine.goal[j]);
-            // The multiplier of the working set less the tolerance: a gradient below may enter.
+            // The multiplier of the working set less what is let be: a gradient below may enter.
             double nu = 0.0, scale = 0.0;
 ROLL
             for (int a = 0; a < size_w; a++) {
@@ -764,7 +770,7 @@ ROLL
             }
 ROLL
             for (int p = 0; p < columns; p++) scale = fmax(scale, fabs(room->g[p]));
-            double below = nu / size_w - TOL * scale;
+            double below = nu / size_w - TOL * scale - promise * pairs;
             // The gradient of cluster a is sum_t r_t (base_t - s_t(a)), and s_t(a) <= other_t: where
             // that is enough there is no need to look at each of them.
             double common = 0.0, reach = 0.0;

@@ -47,6 +47,8 @@ class Lists:
     weight : (n,) float32 or None
     heaviest : float
         The largest weight of a pair.
+    promise : float
+        As in `sparse_sweep.update_sparse`, where all rows are visited.
     """
 
     graph: Graph
@@ -57,6 +59,7 @@ class Lists:
     weight: Tensor | None = None
     heaviest: float = 1.0
     first: int = 0
+    promise: float = 0.0
 
     @property
     def f(self) -> int:
@@ -127,9 +130,10 @@ class ListKernels:
                  partners.shift, partners.order, partners.inverse, partners.listed, chosen, number,
                  aside, count, scratch, sums, c_longlong(state.first),
                  c_longlong(state.delta.stride(1)), c_longlong(state.delta.stride(2)),
-                 c_double(skip_below), c_double(fix), c_int(lo), c_int(rows),
+                 c_double(skip_below), c_double(state.promise if skip_below == 0.0 else math.inf),
+                 c_double(fix), c_int(lo), c_int(rows),
                  c_int(partners.size), c_int(partners.k), c_int(partners.near),
-                 c_int(c), c_int(skip_below == 0.0), c_int(bytes_), c_int(warps)],
+                 c_int(c), c_int(bytes_), c_int(warps)],
                 shared,
             )  # fmt: skip
 

@@ -213,7 +213,7 @@ class NumbaState:
         if kernel is None:
             clusters = problem.focal_sets.n_clusters
             kernel = (
-                SparseKernel(mass, weight, clusters)
+                SparseKernel(mass, weight, clusters, problem.promise)
                 if problem.sparse
                 else DenseKernel(self.problem, mass)
             )

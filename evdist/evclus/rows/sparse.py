@@ -16,13 +16,19 @@ from evdist.kernels.vector import aligned_zeros
 
 
 class SparseKernel:
-    """Encoded rows (n, WORDS) and their updates."""
+    """Encoded rows (n, WORDS) and their updates; `promise` is that of `update_sparse`."""
 
-    def __init__(self, mass: NDArray[np.float32], weight: NDArray[np.float32], clusters: int):
+    def __init__(
+        self,
+        mass: NDArray[np.float32],
+        weight: NDArray[np.float32],
+        clusters: int,
+        promise: float = 0.0,
+    ):
         self.mass = aligned_zeros(len(mass), WORDS)
         self.mass[:] = mass
         self._ids = ids_of(self.mass)
-        self._weight, self._clusters = weight, clusters
+        self._weight, self._clusters, self._promise = weight, clusters, promise
         put_on_grid(self.mass, self._ids, 0, len(mass))
 
     def update(
@@ -30,10 +36,10 @@ class SparseKernel:
     ) -> None:
         # Between full sweeps a row moves among the clusters that it names; the next full sweep
         # looks at all others.
-        look = skip_below == 0.0
+        promise = self._promise if skip_below == 0.0 else np.inf
         update_sparse(
             self.mass, self._ids, self._clusters, block, self._weight, rows, change, skip_below,
-            look,
+            promise,
         )  # fmt: skip
 
     def losses(self, block: Block, cuts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -10,7 +10,8 @@ cluster that the row or its partners name (1 - m_j(Omega), less s_j(a) where j n
 starts with the columns of its own clusters. When the program is solved on the columns it has,
 `entrants` finds the clusters with the most negative multipliers, and they become columns. At the
 end there is none: the row is the minimiser over all clusters, as a dense row is
-(`sweep.update_rows`).
+(`sweep.update_rows`). With `promise` above zero it is not: a row looks once, and a cluster whose
+gradient is below by less than that, per pair, does not become a column.
 
 Most partners name at most four clusters, nearly all at most eight. Their slots are read four at a
 time without asking which of them are free: free ones fall into the last column, which no cluster
@@ -191,19 +192,19 @@ def _gram_rows(C, count, w, weighted, chosen, a, size, S, columns):
 
 
 @njit_inner
-def _bound(S, g, work, size, columns):
-    """The multiplier of the working set less the tolerance: a gradient below it may enter."""
+def _bound(S, g, work, size, columns, slack):
+    """The multiplier of the working set less what is let be: a gradient below it may enter."""
     nu = scale = 0.0
     for a in range(size):
         nu += g[work[a]]
         scale = max(scale, S[work[a], work[a]])
     for p in range(columns):
         scale = max(scale, abs(g[p]))
-    return nu / size - _TOL * scale
+    return nu / size - _TOL * scale - slack
 
 
 @njit_inner
-def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
+def _row_program(i, start, k, T, ids, partner, delta, weight, promise, scratch):
     """Minimise over row i. Returns (gain, columns).
 
     `new` and `cluster` hold the minimiser, rounded to the grid.
@@ -221,10 +222,12 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
         new[p] = m[p]
     size = support(m, columns, work)
     combine_columns(C, stride, columns, count, m, kappa)
-    pair_weight = w[:0]
+    pair_weight, pairs = w[:0], np.float64(k)
     if weight.size:
+        pairs = 0.0
         for t in range(k):
             w[t] = weight[i] * weight[partner[start + t] % n]
+            pairs += w[t]
         pair_weight = w
     residuals(kappa, delta, start, k, w, target, r)
     for t in range(k, count):
@@ -232,7 +235,7 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
         r[t] = np.float32(0.0)
     column_sums(C, stride, 0, columns, count, r, 0, g, 0)
     _gram_rows(C, count, pair_weight, weighted, work, 0, size, S, columns)
-    for _ in range(MAX_ROUNDS):
+    for looks in range(MAX_ROUNDS):
         for _ in range(MAX_ROUNDS):
             size, enter = minimise_on_working_set(
                 S, g, new, columns, size, _TOL, _NOISE, work, L, d
@@ -242,14 +245,14 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, look, scratch):
             work[size] = enter
             _gram_rows(C, count, pair_weight, weighted, work, size, size + 1, S, columns)
             size += 1
-        if not look:
+        if promise == np.inf or (promise > 0.0 and looks > 0):
             break
         # What the clusters without a column would see.
         combine_columns(C, stride, columns, count, new, after)
         for t in range(np.uint64(k)):
             residual[t] = w[t] * (after[t] - target[t])
             r[t] = residual[t]
-        below = _bound(S, g, work, size, columns)
+        below = _bound(S, g, work, size, columns, promise * pairs)
         found = find_entrants(
             T, ids, partner, start, k, residual, base, cluster, columns, below, room
         )
@@ -321,17 +324,19 @@ def _write(T, ids, i, m, cluster, columns):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def update_sparse(T, ids, clusters, block, weight, rows, change, rest=0.0, look=True):
+def update_sparse(T, ids, clusters, block, weight, rows, change, rest=0.0, promise=0.0):
     """Minimise the objective over each of the given rows in turn, as `sweep.update_rows` does.
 
-    Without `look` a row moves between the clusters that it names already, and names no others.
+    A cluster that a row does not name may get mass where its gradient is below that of the row's
+    own clusters by more than `promise` per pair; above zero, the row looks for them once. With an
+    infinite `promise` it does not look.
     """
     scratch = _scratch(most_partners(block), clusters)
-    _update_sparse(T, ids, block, weight, rows, change, rest, look, scratch)
+    _update_sparse(T, ids, block, weight, rows, change, rest, promise, scratch)
 
 
 @njit_inner
-def _update_sparse(T, ids, block, weight, rows, change, rest, look, scratch):
+def _update_sparse(T, ids, block, weight, rows, change, rest, promise, scratch):
     row0, first, degree, partner, delta = block
     for i in rows:
         row = i - row0
@@ -339,7 +344,7 @@ def _update_sparse(T, ids, block, weight, rows, change, rest, look, scratch):
             change[row] = 0.0
             continue
         gain, columns = _row_program(
-            i, first[row], degree[row], T, ids, partner, delta, weight, look, scratch
+            i, first[row], degree[row], T, ids, partner, delta, weight, promise, scratch
         )
         if gain < 0.0:
             _write(T, ids, i, scratch.new, scratch.cluster, columns)
