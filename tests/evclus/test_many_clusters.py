@@ -24,12 +24,12 @@ from evdist.evclus.groups import SPARSE_FROM, find_groups, likelier, near_share
 from evdist.evclus.means import CELLS_FROM, Means
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
 from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.rows.sparse import SparseKernel
 from evdist.evclus.rows.sparse_loss import sparse_objective
 from evdist.evclus.rows.sparse_sweep import update_sparse
 from evdist.evclus.rows.sweep import block_objective, project_rows, quantise, update_rows
 from evdist.evclus.sampling import near_layout
 from evdist.kernels.graph import PairGraph, draw_graph
+from evdist.kernels.slots import joined, split
 from evdist.kernels.sparse_rows import SLOTS, WORDS, decode, encode, full_rows, ids_of, labelled
 from evdist.kernels.vector import aligned_zeros
 from evdist.partition.sparse import SparseMasses
@@ -78,7 +78,7 @@ def test_sparse_and_dense_rows_have_the_same_minimiser(c: int, n: int, seed: int
     table = aligned_zeros(n, P.shape[2])
     project_rows(start, P, table, 0, n)
     J = block_objective(start, table, block, none, dense.all_links, np.array([0, n]))[0, 0]
-    T = SparseKernel(encode(start), none, c).mass
+    T = split(encode(start))
     assert sparse_objective(T, ids_of(T), block, none, 0, n) == pytest.approx(J, rel=1e-12)
     for row in (0, n // 2, n - 1):
         one, other, rows = np.zeros(n), np.zeros(n), np.array([row])
@@ -87,6 +87,15 @@ def test_sparse_and_dense_rows_have_the_same_minimiser(c: int, n: int, seed: int
         U = T.copy()
         update_sparse(U, ids_of(U), c, block, none, rows, other)
         assert other[row] == pytest.approx(one[row], abs=1e-7)
+
+
+@given(c=st.integers(1, 40), n=st.integers(1, 20), seed=st.integers(0, 10**6))
+def test_rows_are_split_into_lines_and_joined(c: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = encode(on_grid(rng.dirichlet(np.full(c + 2, 0.3), n)))
+    T, some = split(rows), rng.integers(n, size=n)
+    for chosen in (slice(None), slice(n // 2, n), some, some[:0]):
+        np.testing.assert_array_equal(ids_of(joined(T, chosen)), ids_of(rows[chosen]))
 
 
 @settings(max_examples=25, deadline=None)
@@ -98,19 +107,19 @@ def test_clusters_of_little_promise_do_not_enter(c: int, weighted: bool, seed: i
     dense, _, start = random_problem(c, n, k, seed)
     block = dense.pairs.block(0, n)
     weight = rng.uniform(0.5, 2, n if weighted else 0).astype(np.float32)
-    T = SparseKernel(encode(start), weight, c).mass
+    T = split(encode(start))
     for row in (0, n - 1):
         U, brought = [T.copy() for _ in range(3)], np.zeros((3, n))
         for V, change, at_least in zip(U, brought, (0.0, promise, np.inf), strict=True):
             update_sparse(V, ids_of(V), c, block, weight, np.array([row]), change, 0.0, at_least)
         exact, enough, own = brought[:, row]
         assert exact - 1e-9 <= enough <= own + 1e-9 <= 1e-9
-        before, found, last = (decode(V[[row]], c)[0] for V in (T, U[1], U[2]))
+        before, found, last = (decode(joined(V, [row]), c)[0] for V in (T, U[1], U[2]))
         assert not last[1:-1][before[1:-1] == 0].any()
         # kappa = m' C m_j; the gradient of set A is sum_j w_j (kappa_j - delta_j) C(A, j).
         mine = slice(block.first[row], block.first[row] + block.degree[row])
         others = block.partner[mine]
-        C = dense.focal_sets.C @ decode(T, c)[others].T.astype(float)
+        C = dense.focal_sets.C @ start[others].T.astype(float)
         w = weight[row] * weight[others] if weighted else np.ones(len(others))
         gradient = (C @ (w * (last @ C - block.delta[mine])))[1:-1]
         promised = last @ C @ (w * (last @ C - block.delta[mine])) - gradient - promise * w.sum()

@@ -40,7 +40,7 @@ def test_rows_change_as_on_threads(list_source, case):
     list_source.settle(state.mass)
     with NumbaRows().executor(problem, start) as executor:
         here = executor._state
-        np.testing.assert_array_equal(state.mass.numpy(), here.mass)
+        np.testing.assert_array_equal(state.mass.numpy(), here.result())
         assert stress(list_source, state) == pytest.approx(executor.objective()[0], rel=1e-12)
         first = slice(0, state.graph.bounds[1])
         here.update([0], 0.0)

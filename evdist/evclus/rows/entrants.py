@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from evdist.kernels.inner import njit_inner
-from evdist.kernels.slots import id_at, mass_at
+from evdist.kernels.slots import slot_id, slot_mass
 from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, SLOTS
 
 #: Clusters that become columns together, at most.
@@ -49,6 +49,7 @@ def _add_four(T, ids, j, slot, r, G, named, count):
 @njit_inner
 def _add_partners(T, ids, partner, start, which, first, last, r, G, named, count):
     """Add the partners which[first:last] to G; returns how many numbers `named` has then."""
+    n = np.uint64(T.shape[0] // 2)
     for e in range(first, last):
         t = which[e]
         j = np.uint64(partner[np.uint64(start) + t])
@@ -57,8 +58,8 @@ def _add_partners(T, ids, partner, start, which, first, last, r, G, named, count
             count = _add_four(T, ids, j, np.uint64(_FOUR), r[t], G, named, count)
             if T[j, np.uint64(FIRST_MASS + 2 * _FOUR - 1)] > 0.0:
                 for q in range(2 * _FOUR, SLOTS):
-                    a = np.uint64(ids[j, id_at(q)])
-                    G[a] += r[t] * T[j, mass_at(q)]
+                    a = np.uint64(slot_id(ids, n, j, q))
+                    G[a] += r[t] * slot_mass(T, n, j, q)
                     named[count] = a
                     count += np.uint64(1)
     return count

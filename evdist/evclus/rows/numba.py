@@ -179,6 +179,10 @@ class DenseKernel:
         p = self._problem
         return block_objective(self.mass, self.table, block, p.weight, p.all_links, cuts)
 
+    def masses(self, rows: NDArray | slice) -> NDArray[np.float32]:
+        """Of a slice a view."""
+        return self.mass[rows]
+
     def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
         self.mass[rows] = mass
         rows = np.require(rows, requirements="W")
@@ -202,7 +206,7 @@ class NumbaState:
     def __init__(
         self,
         problem: Problem,
-        mass: NDArray,
+        mass: NDArray | None,
         pieces: Sequence[int] | None,
         n_threads: int,
         kernel: SparseKernel | DenseKernel | None = None,
@@ -211,6 +215,7 @@ class NumbaState:
         weight = np.require(problem.weight, requirements="W")
         self.problem = replace(problem, weight=weight, links=_writeable(problem))
         if kernel is None:
+            assert mass is not None
             clusters = problem.focal_sets.n_clusters
             kernel = (
                 SparseKernel(mass, weight, clusters, problem.promise)
@@ -251,14 +256,9 @@ class NumbaState:
             return np.concatenate(steps)
         return None
 
-    @property
-    def mass(self) -> NDArray[np.float32]:
-        """In positions; encoded where the problem is sparse."""
-        return self._kernel.mass
-
     def with_pieces(self, pieces: Sequence[int]) -> NumbaState:
         """A state of other pieces with the same masses, which are not copied."""
-        return NumbaState(self.problem, self.mass, pieces, self._n_threads, self._kernel)
+        return NumbaState(self.problem, None, pieces, self._n_threads, self._kernel)
 
     def update(self, steps: Sequence[int], skip_below: float) -> None:
         if self._sweep is not None and len(steps) == len(self.problem.plan.steps):
@@ -282,7 +282,8 @@ class NumbaState:
         moved = [np.zeros(0, np.int64)]
         moved += [rows[self._change[r][rows - self._blocks[r].row0] < 0.0] for r, rows in work]
         those = np.concatenate(moved)
-        return those.astype(np.uint32), self.mass[those], sum(len(rows) for _, rows in work)
+        visited = sum(len(rows) for _, rows in work)
+        return those.astype(np.uint32), self._kernel.masses(those), visited
 
     def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
         self._kernel.patch(rows, mass)
@@ -318,11 +319,11 @@ class NumbaState:
             at += len(change)
 
     def masses(self, lo: int, hi: int) -> NDArray[np.float32]:
-        """A view."""
-        return self.mass[lo:hi]
+        """In positions; encoded where the problem is sparse."""
+        return self._kernel.masses(slice(lo, hi))
 
     def result(self) -> NDArray[np.float32]:
-        return self.mass
+        return self._kernel.masses(slice(None))
 
     def close(self) -> None:
         self._blocks.clear()

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from evdist.evclus.rows.sparse_loss import put_on_grid, sparse_objective
 from evdist.evclus.rows.sparse_sweep import update_sparse
 from evdist.evclus.rows.sweep import Block
-from evdist.kernels.sparse_rows import WORDS, ids_of
-from evdist.kernels.vector import aligned_zeros
+from evdist.kernels.lanes import LANES
+from evdist.kernels.slots import joined, split
+from evdist.kernels.sparse_rows import ids_of
 
 
 class SparseKernel:
@@ -25,11 +26,10 @@ class SparseKernel:
         clusters: int,
         promise: float = 0.0,
     ):
-        self.mass = aligned_zeros(len(mass), WORDS)
-        self.mass[:] = mass
-        self._ids = ids_of(self.mass)
+        self._table = split(mass)
+        self._ids = ids_of(self._table)
         self._weight, self._clusters, self._promise = weight, clusters, promise
-        put_on_grid(self.mass, self._ids, 0, len(mass))
+        put_on_grid(self._table, self._ids, 0, len(mass))
 
     def update(
         self, block: Block, rows: NDArray[np.int64], change: NDArray, skip_below: float
@@ -38,16 +38,20 @@ class SparseKernel:
         # looks at all others.
         promise = self._promise if skip_below == 0.0 else np.inf
         update_sparse(
-            self.mass, self._ids, self._clusters, block, self._weight, rows, change, skip_below,
+            self._table, self._ids, self._clusters, block, self._weight, rows, change, skip_below,
             promise,
         )  # fmt: skip
 
     def losses(self, block: Block, cuts: NDArray[np.int64]) -> NDArray[np.float64]:
-        of = partial(sparse_objective, self.mass, self._ids, block, self._weight)
+        of = partial(sparse_objective, self._table, self._ids, block, self._weight)
         return np.array([(of(lo, hi), 0.0) for lo, hi in pairwise(cuts.tolist())])
 
     def patch(self, rows: NDArray[np.uint32], mass: NDArray[np.float32]) -> None:
-        self.mass[rows] = mass
+        self._table.reshape(2, -1, LANES)[:, rows] = mass.reshape(-1, 2, LANES).transpose(1, 0, 2)
+
+    def masses(self, rows: NDArray | slice) -> NDArray[np.float32]:
+        """Encoded rows: a copy."""
+        return joined(self._table, rows)
 
 
 def assign_sparse(
@@ -58,11 +62,10 @@ def assign_sparse(
     `block` has the rows' pairs, whose partners are numbers of landmarks.
     """
     L, rows = len(landmarks), len(start)
-    T = aligned_zeros(L + rows, WORDS)
-    T[:L], T[L:] = landmarks, start
+    T = split(np.concatenate([landmarks, start]))
     ids = ids_of(T)
     put_on_grid(T, ids, 0, L + rows)
     mine = np.arange(L, L + rows)
     none = np.zeros(0, np.float32)
     update_sparse(T, ids, clusters, block._replace(row0=L), none, mine, np.zeros(rows))
-    return T[L:]
+    return joined(T, slice(L, None))

@@ -8,8 +8,8 @@ from numba import njit
 from evdist.evclus.rows.sweep import quantise
 from evdist.kernels.inner import njit_inner
 from evdist.kernels.lanes import LANES
-from evdist.kernels.slots import id_at, mass_at
-from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS, WORDS
+from evdist.kernels.slots import put_slot, slot_id, slot_mass
+from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS
 from evdist.kernels.vector import fetch_row
 
 #: Pairs between the one whose row is fetched into the cache and the one that is looked at.
@@ -19,7 +19,7 @@ _FOUR = 4
 
 
 @njit_inner
-def _shared(T, ids, j, x):
+def _shared(T, ids, n, j, x):
     """sum_a x(a) s_j(a); exact on the grid, so the order of terms does not matter."""
     total = 0.0
     for q in range(_FOUR):
@@ -29,53 +29,52 @@ def _shared(T, ids, j, x):
             total += x[ids[j, FIRST_ID + q]] * T[j, FIRST_MASS + q]
         if T[j, FIRST_MASS + 2 * _FOUR - 1] > 0.0:
             for q in range(2 * _FOUR, SLOTS):
-                total += x[ids[j, id_at(q)]] * T[j, mass_at(q)]
+                total += x[slot_id(ids, n, j, q)] * slot_mass(T, n, j, q)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sparse_objective(T, ids, block, weight, lo, hi):
     """Sum over the pairs of rows lo..hi-1 of their weighted squared residuals."""
-    n = T.shape[0]
+    n = T.shape[0] // 2
     row0, first, degree, partner, delta = block
     x = np.zeros(FREE + SLOTS)  # cluster numbers and those of free slots
     stress = 0.0
     for i in range(lo, hi):
         row = i - row0
         for q in range(SLOTS):
-            x[ids[i, id_at(q)]] += T[i, mass_at(q)]
+            x[slot_id(ids, n, i, q)] += slot_mass(T, n, i, q)
         empty, omega = np.float64(T[i, 0]), np.float64(T[i, 1])
         rest = 1.0 - empty - omega
         for t in range(first[row], first[row] + degree[row]):
             j = np.int64(partner[t])
             ahead = np.int64(partner[min(t + _AHEAD, partner.size - 1)])
-            fetch_row(T, LANES, ahead * (WORDS // LANES))
-            kappa = empty + omega * T[j, 0] + rest * (1.0 - T[j, 1]) - _shared(T, ids, j, x)
+            fetch_row(T, LANES, ahead)
+            kappa = empty + omega * T[j, 0] + rest * (1.0 - T[j, 1]) - _shared(T, ids, n, j, x)
             residual = kappa - delta[t]
             if weight.size:
                 stress += weight[i] * weight[j % n] * residual * residual
             else:
                 stress += residual * residual
         for q in range(SLOTS):
-            x[ids[i, id_at(q)]] = 0.0
+            x[slot_id(ids, n, i, q)] = 0.0
     return stress
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def put_on_grid(T, ids, lo, hi):
     """Round the masses of rows lo..hi-1 to the grid of the kernels."""
-    m = np.empty(SLOTS + 2)
+    n, m = T.shape[0] // 2, np.empty(SLOTS + 2)
     for i in range(lo, hi):
         m[0], m[1] = T[i, 0], T[i, 1]
         for q in range(SLOTS):
-            m[2 + q] = T[i, mass_at(q)]
+            m[2 + q] = slot_mass(T, n, i, q)
         quantise(m, SLOTS + 2)
         T[i, 0], T[i, 1] = m[0], m[1]
         p = 0
         for q in range(SLOTS):
             if m[2 + q] > 0.0:
-                a = ids[i, id_at(q)]
-                ids[i, id_at(p)], T[i, mass_at(p)] = a, m[2 + q]
+                put_slot(T, ids, n, i, p, slot_id(ids, n, i, q), m[2 + q])
                 p += 1
         for q in range(p, SLOTS):
-            ids[i, id_at(q)], T[i, mass_at(q)] = FREE + q, 0.0
+            put_slot(T, ids, n, i, q, FREE + q, 0.0)

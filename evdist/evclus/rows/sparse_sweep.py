@@ -19,7 +19,7 @@ has.
 
 Symbols
 -------
-T       (n, WORDS) float32, encoded rows: see `evdist.kernels.sparse_rows`
+T       (2 n, LANES) float32, encoded rows line by line: see `evdist.kernels.slots`
 ids     the same memory as uint16
 C       (COLUMNS, k) columns of the row's program, see `evdist.kernels.columns`; column 0 the empty
         set, 1 Omega
@@ -43,8 +43,8 @@ from evdist.kernels.columns import change_between, column_sums, combine_columns
 from evdist.kernels.inner import njit_inner
 from evdist.kernels.lanes import LANES
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
-from evdist.kernels.slots import id_at, mass_at
-from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS, WORDS
+from evdist.kernels.slots import put_slot, slot_id, slot_mass
+from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS
 from evdist.kernels.vector import fetch_row, residuals
 
 #: Cluster numbers and those of free slots.
@@ -119,12 +119,13 @@ def _up_to_lanes(k):
 @njit_inner
 def _own_columns(T, ids, i, m, cluster, column):
     """The columns of row i's own clusters, and its masses in them; returns how many columns."""
+    n = T.shape[0] // 2
     m[0], m[1] = T[i, 0], T[i, 1]
     p = 2
     for q in range(SLOTS):
-        mass = T[i, mass_at(q)]
+        mass = slot_mass(T, n, i, q)
         if mass > 0.0:
-            a = np.int64(ids[i, id_at(q)])
+            a = np.int64(slot_id(ids, n, i, q))
             cluster[p] = a
             column[a] = p
             m[p] = mass
@@ -133,7 +134,7 @@ def _own_columns(T, ids, i, m, cluster, column):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _put_partner(T, ids, j, t, b, C, column):
+def _put_partner(T, ids, n, j, t, b, C, column):
     """Column p at partner j, b less its mass on p's cluster, for all clusters that it names."""
     for q in range(np.uint64(_FOUR)):
         p = np.uint64(column[ids[j, np.uint64(FIRST_ID) + q]])
@@ -144,8 +145,8 @@ def _put_partner(T, ids, j, t, b, C, column):
             C[p, t] = b - T[j, np.uint64(FIRST_MASS) + q]
         if T[j, np.uint64(FIRST_MASS + 2 * _FOUR - 1)] > 0.0:
             for q in range(2 * _FOUR, SLOTS):
-                p = np.uint64(column[ids[j, id_at(q)]])
-                C[p, t] = b - T[j, mass_at(q)]
+                p = np.uint64(column[slot_id(ids, n, j, q)])
+                C[p, t] = b - slot_mass(T, n, j, q)
 
 
 @njit_inner
@@ -167,14 +168,14 @@ def _cluster_columns(T, ids, partner, start, k, C, base, column, first, columns)
     for p in range(np.uint64(first), np.uint64(columns)):
         for t in range(np.uint64(_up_to_lanes(k))):
             C[p, t] = base[t]
-    last = partner.size - 1
+    last, n = partner.size - 1, np.uint64(T.shape[0] // 2)
     for t in range(np.uint64(k)):
         j = np.uint64(partner[np.uint64(start) + t])
         if first == 2:
             # The first lines of the partners of the next row come into the cache meanwhile.
             following = np.int64(partner[min(start + k + np.int64(t), last)])
-            fetch_row(T, LANES, following * (WORDS // LANES))
-        _put_partner(T, ids, j, t, base[t], C, column)
+            fetch_row(T, LANES, following)
+        _put_partner(T, ids, n, j, t, base[t], C, column)
 
 
 @njit_inner
@@ -213,7 +214,7 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, promise, scratch):
         C, S, kappa, after, target, w, r, residual, g, m, new, work, L, d, base, weighted, cluster,
         column, room,
     ) = scratch  # fmt: skip
-    n = T.shape[0]
+    n = T.shape[0] // 2
     stride, count = np.int64(C.shape[1]), np.int64(_up_to_lanes(k))
     columns = _own_columns(T, ids, i, m, cluster, column)
     _first_columns(T, partner, start, k, C, base)
@@ -303,6 +304,7 @@ def _keep_largest(m, columns):
 @njit_inner
 def _write(T, ids, i, m, cluster, columns):
     """Row i of the table from masses in columns; clusters ascend."""
+    n = T.shape[0] // 2
     T[i, 0], T[i, 1] = m[0], m[1]
     q = 0
     last = -1
@@ -315,12 +317,10 @@ def _write(T, ids, i, m, cluster, columns):
         if least < 0:
             break
         last = cluster[least]
-        ids[i, id_at(q)] = last
-        T[i, mass_at(q)] = m[least]
+        put_slot(T, ids, n, i, q, last, m[least])
         q += 1
     for p in range(q, SLOTS):
-        ids[i, id_at(p)] = FREE + p
-        T[i, mass_at(p)] = 0.0
+        put_slot(T, ids, n, i, p, FREE + p, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
