@@ -37,8 +37,8 @@ USUAL_TOL = 1e-5
 MANY_OBJECTS, MANY_TOL, MANY_LEAST = 50_000, 5e-4, 3
 #: SKIP_SHARE of such a fit. What all skipped rows together might bring counts against the rule.
 MANY_SKIP = 0.125
-#: `Problem.promise` of such a fit: what clusters of less promise would bring, other pairs hardly
-#: confirm (docs/decisions/stopping.md, "Lists").
+#: `Problem.promise` of such a fit. Clusters that promise less lower the objective, but hardly the
+#: stress on pairs that were not drawn (docs/decisions/stopping.md, "Lists").
 MANY_PROMISE = 3e-4
 
 

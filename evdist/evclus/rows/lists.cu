@@ -760,7 +760,7 @@ ROLL
 UNROLL
             for (int j = 0; j < PER; j++)
                 mine.r[j] = (double)mine.w[j] * (mine.r[j] - (double)mine.goal[j]);
-            // The multiplier of the working set less what is let be: a gradient below may enter.
+            // The multiplier of the working set less tolerance and slack: a gradient below may enter.
             double nu = 0.0, scale = 0.0;
 ROLL
             for (int a = 0; a < size_w; a++) {

@@ -194,7 +194,7 @@ def _gram_rows(C, count, w, weighted, chosen, a, size, S, columns):
 
 @njit_inner
 def _bound(S, g, work, size, columns, slack):
-    """The multiplier of the working set less what is let be: a gradient below it may enter."""
+    """The multiplier of the working set less tolerance and `slack`: a gradient below may enter."""
     nu = scale = 0.0
     for a in range(size):
         nu += g[work[a]]
