@@ -47,7 +47,7 @@ class _Falling:
 
     def __init__(self, falls, sparse=False):
         self.problem = SimpleNamespace(n=10, sparse=sparse)
-        self._falls, self.now, self.skipped = list(falls), 1.0, []
+        self._falls, self.now, self.skipped, self.passes = list(falls), 1.0, [], 0
 
     def sweep(self, skip_below=0.0, next_skip_below=None):
         self.skipped.append(skip_below)
@@ -58,10 +58,21 @@ class _Falling:
         return change
 
     def objective(self):
+        self.passes += 1
         return self.now, 0.0
 
     def result(self):
         return None
+
+
+def test_many_objects_are_not_passed_over_once_more_for_the_last_objective():
+    """It is the first one less the falls; by the paper's rule it is computed from the masses."""
+    falls = [0.5, 0.1, 0.01, 1e-5]
+    many, few = _Falling(falls), _Falling([*falls, *[0.0] * 20])
+    found = minimise(many, 1.0, Stop.auto(MANY_OBJECTS, True, 200))
+    minimise(few, 1.0, Stop.auto(10, True, 200))
+    assert (many.passes, few.passes) == (1, 2)
+    assert found.history[-1] == pytest.approx(many.now, rel=1e-14)
 
 
 def test_of_many_objects_rows_rest_from_the_fourth_sweep_on():
