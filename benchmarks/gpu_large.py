@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import torch
 from bounds import Bounds
-from distributed import Client, LocalCluster
 
 from evdist import EVCLUS
 from evdist.belief import FocalSets
@@ -173,6 +172,8 @@ def _swept(executor: Any, sweeps: int) -> tuple[list[float], np.ndarray, float]:
 
 def workers(bounds: Bounds, blobs: Maker, device: str = "cuda", n: int = 10**6) -> None:
     """One and two Dask workers, on one GPU where there is only one, against a process alone."""
+    from distributed import Client, LocalCluster  # a bare GPU machine may lack it
+
     problem, mass = _random_problem(blobs(n, 10)[0], 100, 10)
     rows = DeviceRows(device)
     changes, right, alone = _swept(rows.executor(problem, mass), 6)
