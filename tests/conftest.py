@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 # Figures are drawn into files; a machine without a screen must not matter. Set before any test
 # imports matplotlib.
 os.environ["MPLBACKEND"] = "Agg"
-# The suite runs in as many processes as there are cores: threads of BLAS, which it starts by itself
-# for small matrices too, would wait for each other. Set before NumPy is imported.
+# The suite runs in more processes than there are cores: threads of BLAS and OpenMP (PyTorch,
+# scikit-learn), which start by themselves for small matrices too, would wait for each other, and
+# OpenMP's keep their cores busy while they wait. Set before NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -43,7 +43,7 @@ class FaultCluster:
         child = subprocess.Popen(
             [str(BIN / "dask"), *arguments], stdin=subprocess.DEVNULL, stdout=log,
             stderr=subprocess.STDOUT, start_new_session=True, cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests", "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests"},
         )  # fmt: skip
         log.close()
         self._all.append(child)

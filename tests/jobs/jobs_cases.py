@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -103,7 +102,5 @@ run(config, listen=[listen], through="summarise")
 def run_and_kill(config: dict[str, Any], stage: str, count: int = 1) -> None:
     """Run the job in a process of its own, which is killed at the `count`-th news of a stage."""
     command = [sys.executable, "-c", PROGRAM, json.dumps(config), stage, str(count)]
-    ended = subprocess.run(
-        command, check=False, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
+    ended = subprocess.run(command, check=False, capture_output=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()

@@ -101,11 +101,7 @@ def dask_cluster(folder: Path, n_workers: int = 2, env: Mapping[str, str] | None
         '"distributed.http.scheduler.json","distributed.http.health","distributed.http.proxy",'
         '"distributed.http.statics","evdist.service.monitor.page"]'
     )
-    settings = {
-        **(env or {}),
-        "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": routes,
-        "OMP_NUM_THREADS": "1",
-    }
+    settings = {**(env or {}), "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": routes}
     address = f"tcp://127.0.0.1:{port}"
     scheduler = [
         str(BIN / "dask"), "scheduler", "--host", "127.0.0.1", "--port", str(port),
