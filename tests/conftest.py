@@ -75,6 +75,8 @@ SLOW = (
 
 #: Folders whose tests start servers of Prefect, S3 or Postgres, or install the package.
 SERVERS = ("tests/service/", "tests/deploy/")
+#: What a file says whose tests run on Dask workers.
+CLUSTERS = ("two_workers", "fault_cluster", "LocalCluster")
 
 # The first call of a compiled kernel takes seconds, so no example has a deadline. The examples are
 # the same in every run; HYPOTHESIS_PROFILE=explore draws new and more ones.
@@ -107,16 +109,24 @@ def shared() -> Path:
 
 
 @cache
-def _group(file: str) -> str:
-    """The group of a file's tests, by its path in the checkout; one process runs a group.
+def _starts(file: str) -> str:
+    """What the tests of a file start, by its path in the checkout: servers, workers, processes."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if "mark.process" not in text:
+        return "nothing"
+    if file.startswith(SERVERS):
+        return "servers"
+    return "workers" if any(word in text for word in CLUSTERS) else "processes"
 
-    Files with tests that start processes are two groups, which run side by side on two cores: those
-    of the service and its deployment, which start servers, and those that share the one cluster of
-    `two_workers`. In each of them one test runs after another.
+
+def _group(file: str) -> str:
+    """The group of a file's tests; one process runs a group, one test after another.
+
+    Tests that start servers are one group, those with Dask workers, most of which share the cluster
+    of `two_workers`, another. Every other file is a group of its own.
     """
-    if "mark.process" not in (ROOT / file).read_text(encoding="utf-8"):
-        return file
-    return "servers" if file.startswith(SERVERS) else "workers"
+    started = _starts(file)
+    return started if started in ("servers", "workers") else file
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -128,20 +138,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return _group(super()._split_scope(nodeid))
 
+        def schedule(self) -> None:
+            """The first groups are for the first processes, not for those that came up first."""
+            by_number = sorted(self.nodes, key=lambda node: int(node.gateway.id.removeprefix("gw")))
+            self.assigned_work = {node: self.assigned_work[node] for node in by_number}
+            super().schedule()
+
     return Groups(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow files; where there are processes to share groups out to, the largest go first."""
+    """Mark slow files; where there are processes to share groups out to, the longest go first."""
     size = Counter(_group(item.nodeid.split("::")[0]) for item in items)
     for item in items:
         file = item.path.relative_to(ROOT / "tests").as_posix()
         if any(fnmatch(file, pattern) for pattern in SLOW):
             item.add_marker(pytest.mark.slow)
 
-    def order(item: pytest.Item) -> tuple[bool, bool, int]:
-        group = _group(item.nodeid.split("::")[0])
-        return group != "servers", group != "workers", -size[group]
+    def order(item: pytest.Item) -> tuple[int, int]:
+        file = item.nodeid.split("::")[0]
+        slow = item.get_closest_marker("slow") is not None
+        # Of the files, slow ones before those with deadlines: the first is begun by the process of
+        # low priority. What is short goes last and fills up.
+        first = {"servers": 0, "workers": 1, "processes": 3, "nothing": 4}[_starts(file)]
+        return 2 if slow and first > 2 else first, -size[_group(file)]
 
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=order)
