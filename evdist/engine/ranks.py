@@ -98,14 +98,29 @@ def _work(
     # Nothing can call back a rank that waits for one that has died: it must not wait for long.
     store.set(f"rank {group.rank}", "here")
     store.wait([f"rank {rank}" for rank in range(group.world)], meeting)
-    dist.init_process_group(
-        backend, store=store, rank=group.rank, world_size=group.world,
-        timeout=datetime.timedelta(seconds=PATIENCE),
-    )  # fmt: skip
+    try:
+        dist.init_process_group(
+            backend, store=store, rank=group.rank, world_size=group.world,
+            timeout=datetime.timedelta(seconds=PATIENCE),
+        )  # fmt: skip
+    except BaseException:
+        _leave_failed_meeting()
+        raise
     try:
         return task(group, *args)
     finally:
         dist.destroy_process_group()
+
+
+def _leave_failed_meeting() -> None:
+    """Forget a group that was begun: ranks look for each other under its number.
+
+    torch counts the groups of a process since it last left one. A process that did not leave would
+    have a number of its own, and the next ranks would wait for it until `PATIENCE` is over.
+    """
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.destroy_process_group()
 
 
 class Ranks:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch.distributed as dist
 from dask_cluster import workers
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from torch import nn
 
+import evdist.engine.ranks as ranks_module
 from evdist import NNEVCLUS
 from evdist.engine.ranks import Group, Ranks, shares
 from evdist.engine.workers import WorkersLostError, wait_for_workers
@@ -85,6 +87,29 @@ def test_an_error_of_the_work_is_raised_as_it_is(two_workers):
     ranks = Ranks(two_workers, [1.0, 4.0], cuda=False)
     with pytest.raises(ValueError, match="does not like"):
         ranks.round(_one_fails, start="nothing")
+
+
+def _one_was_left_alone(group: Group, mine: list[float], gone: Path) -> tuple[int, list[float]]:
+    """In the first round rank 1 has waited for another one, which said "here" and went."""
+    if group.rank == 1 and not gone.exists():
+        gone.touch()
+        dist.destroy_process_group()
+        port = ranks_module._free_port(_gathered)
+        host = dist.TCPStore("127.0.0.1", port, 2, is_master=True, wait_for_workers=False)
+        host.set("rank 0", "here")
+        ranks_module.PATIENCE = 0.2
+        try:
+            ranks_module._work(_gathered, "gloo", "127.0.0.1", port, Group(1, 2, 2), mine)
+        finally:
+            ranks_module.PATIENCE = 600.0
+    return _gathered(group, mine)
+
+
+def test_a_meeting_that_failed_leaves_nothing_to_the_next(two_workers, tmp_path):
+    ranks = Ranks(two_workers, [1.0, 4.0], cuda=False)
+    with pytest.warns(RuntimeWarning, match="Training goes on from nothing"):
+        found = ranks.round(_one_was_left_alone, tmp_path / "gone", start="nothing")
+    assert found == [(0, [1.0, 4.0]), (1, [1.0, 4.0])]
 
 
 @pytest.mark.parametrize(
