@@ -11,9 +11,9 @@ unexport PYTHONHOME
 # evdist again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Processes of tests: two for two cores, and one of low priority that works while they wait for
+# Processes of tests: two for two cores, and two of low priority that work while they wait for
 # servers and workers. tests/conftest.py says which tests go together. JOBS=0 for one process.
-JOBS ?= 3
+JOBS ?= 4
 XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import programs
 import pytest
 from hypothesis import HealthCheck, settings
 from kept import end_all, kept
@@ -24,8 +25,7 @@ os.environ["MPLBACKEND"] = "Agg"
 # The suite runs in more processes than there are cores: threads of BLAS and OpenMP (PyTorch,
 # scikit-learn), which start by themselves for small matrices too, would wait for each other, and
 # OpenMP's keep their cores busy while they wait. Set before NumPy is imported.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -172,6 +172,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The first two run the tests that kill workers, which have deadlines.
     """
+    programs.own()  # the first process of the run does, before it starts others
     if os.environ.get("PYTEST_XDIST_WORKER", "gw0") not in ("gw0", "gw1"):
         os.nice(10)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import programs
 from distributed import Client
 from service.servers import ROOT, answers, end, free_port, wait_for
 
@@ -29,23 +29,21 @@ class FaultCluster:
         self.folder, self._limit = folder, memory_limit
         self.port = free_port()
         self.dashboard = ""
-        self.scheduler: subprocess.Popen | None = None
-        self.workers: list[subprocess.Popen] = []
-        self._all: list[subprocess.Popen] = []
+        self.scheduler: programs.Program | None = None
+        self.workers: list[programs.Program] = []
+        self._all: list[programs.Program] = []
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def address(self) -> str:
         return f"tcp://127.0.0.1:{self.port}"
 
-    def _start(self, name: str, *arguments: str) -> subprocess.Popen:
-        log = (self.folder / f"{name}.log").open("ab")
-        child = subprocess.Popen(
-            [str(BIN / "dask"), *arguments], stdin=subprocess.DEVNULL, stdout=log,
-            stderr=subprocess.STDOUT, start_new_session=True, cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests"},
-        )  # fmt: skip
-        log.close()
+    def _start(self, name: str, *arguments: str) -> programs.Program:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            child = programs.start(
+                [BIN / "dask", *arguments], stdout=log, stderr=log,
+                env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests"},
+            )  # fmt: skip
         self._all.append(child)
         return child
 
@@ -60,7 +58,7 @@ class FaultCluster:
         wait_for("the scheduler", lambda: answers(f"{self.dashboard}/health"),
                  process=self.scheduler)  # fmt: skip
 
-    def start_worker(self) -> subprocess.Popen:
+    def start_worker(self) -> programs.Program:
         child = self._start(
             f"worker-{len(self._all)}", "worker", self.address, "--nthreads", "1", "--no-nanny",
             "--no-dashboard", "--host", "127.0.0.1", "--memory-limit", self._limit,

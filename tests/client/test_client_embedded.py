@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import programs
 import pytest
 from client.client_cases import QUICK, SLOW, alone, blobs, kill, masses, sweeping, until
 
@@ -179,8 +180,7 @@ class TestDisturbed:
             "print(job.id, flush=True)\n"
             "os.kill(os.getpid(), signal.SIGKILL)\n"
         )
-        command = [sys.executable, "-c", program, str(tmp_path / "s"), str(tmp_path / "y.npy")]
-        ended = subprocess.run(command, check=False, capture_output=True, text=True)
+        ended = programs.run(["-c", program, tmp_path / "s", tmp_path / "y.npy"])
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         client = Client(tmp_path / "s")
         job = client.job(ended.stdout.strip())

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -16,6 +13,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import programs
 import pytest
 import zarr
 from scipy.spatial.distance import cdist
@@ -356,7 +354,7 @@ def test_an_append_that_is_killed_changes_nothing(grown, folder):
         growth.sync = lambda url: os.kill(os.getpid(), signal.SIGKILL)
         EVCLUS.load({str(folder)!r}).append({str(folder.parent / "new.npy")!r})
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ)
+    done = programs.run(["-c", textwrap.dedent(program)])
     assert done.returncode == -signal.SIGKILL
     loaded = EVCLUS.load(folder)
     assert loaded.credal_partition_.n_objects == 250

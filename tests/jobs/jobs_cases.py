@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import programs
 from sklearn.datasets import make_blobs
 
 from evdist import EVCLUS
@@ -101,6 +100,5 @@ run(config, listen=[listen], through="summarise")
 
 def run_and_kill(config: dict[str, Any], stage: str, count: int = 1) -> None:
     """Run the job in a process of its own, which is killed at the `count`-th news of a stage."""
-    command = [sys.executable, "-c", PROGRAM, json.dumps(config), stage, str(count)]
-    ended = subprocess.run(command, check=False, capture_output=True)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    ended = programs.run(["-c", PROGRAM, json.dumps(config), stage, count])
+    assert ended.returncode == -signal.SIGKILL, ended.stderr

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import programs
 import pytest
 import s3fs
 from jobs.jobs_cases import (
@@ -232,12 +234,11 @@ class TestObjectStorage:
         self, folder, storage, whole
     ):
         given = remote(folder, f"{storage[0]}/two")
-        command = [sys.executable, "-c", PROGRAM, json.dumps(given)]
-        both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-        told = [one.communicate(timeout=120)[1] for one in both]
-        for one, words in zip(both, told, strict=True):
+        with ThreadPoolExecutor(2) as pool:
+            both = list(pool.map(programs.run, [["-c", PROGRAM, json.dumps(given)]] * 2))
+        for one in both:
             # The second may also come when the first has done: then there is nothing left to do.
-            assert one.returncode == 0 or "Another process is running the job" in words
+            assert one.returncode == 0 or "Another process is running the job" in one.stderr
         assert 0 in [one.returncode for one in both]
         np.testing.assert_array_equal(np.asarray(quick(given).partition.mass), whole)
 

@@ -6,12 +6,11 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
+import programs
 import pytest
 from jobs.jobs_cases import (
     KilledError,
@@ -118,9 +117,8 @@ class TestKilled:
         """Killed from outside whenever it pleases, twice or until the job is done."""
         rng = random.Random(7)
         program = "import json, sys, evdist; evdist.run(json.loads(sys.argv[1]))"
-        command = [sys.executable, "-c", program, json.dumps(config(folder))]
         for _ in range(2):
-            child = subprocess.Popen(command)
+            child = programs.start(["-c", program, json.dumps(config(folder))])
             late = time.monotonic() + 60
             while child.poll() is None and time.monotonic() < late:
                 if (folder / "job/lock").exists() and JobFolder.open(folder / "job").is_alive():

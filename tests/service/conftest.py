@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import programs
 import pytest
 from fault_cluster import FaultCluster, fault_cluster
 from kept import kept
@@ -56,7 +57,11 @@ def service(bucket, tmp_path_factory) -> Service:
 
 @contextmanager
 def running(bucket: str, folder: Path) -> Iterator[Service]:
-    with fault_cluster(folder / "dask") as dask, prefect_server(folder) as prefect:
+    engine = programs.command("-m", "prefect.engine")
+    with (
+        fault_cluster(folder / "dask") as dask,
+        prefect_server(folder, engine=engine, services=False) as prefect,
+    ):
         found = Service(dask, prefect, bucket)
         try:
             yield found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -11,11 +12,16 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from programs import Program
+
+    Child = subprocess.Popen | Program
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -27,7 +33,7 @@ def free_port() -> int:
         return s.getsockname()[1]
 
 
-def wait_for(what: str, ready, seconds: float = 120.0, process: subprocess.Popen | None = None):
+def wait_for(what: str, ready, seconds: float = 120.0, process: Child | None = None):
     """Call `ready` until it gives something true."""
     late = time.monotonic() + seconds
     while time.monotonic() < late:
@@ -60,7 +66,7 @@ def process(
         end(child)
 
 
-def end(child: subprocess.Popen, grace: float = 5.0) -> None:
+def end(child: Child, grace: float = 5.0) -> None:
     """End a process and its children."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
@@ -177,8 +183,17 @@ class Prefect:
 
 
 @contextmanager
-def prefect_server(folder: Path, database: str | None = None):
-    """A Prefect server of its own home, with the flows deployed to a process pool."""
+def prefect_server(
+    folder: Path,
+    database: str | None = None,
+    engine: Sequence[str] = (),
+    services: bool = True,
+):
+    """A Prefect server of its own home, with the flows deployed to a process pool.
+
+    `engine` is the command that runs a flow, Prefect's own if it is empty. Without `services` the
+    server leaves out what looks after schedules and late runs, and is idle when it is not asked.
+    """
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     api = f"http://127.0.0.1:{port}/api"
@@ -197,7 +212,7 @@ def prefect_server(folder: Path, database: str | None = None):
         env["PREFECT_SERVER_DATABASE_CONNECTION_URL"] = database
     command = [
         str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(port),
-        "--no-ui",
+        "--no-ui", *([] if services else ["--no-services"]),
     ]  # fmt: skip
     with ExitStack() as stack:
         servers: list[subprocess.Popen] = []
@@ -214,7 +229,15 @@ def prefect_server(folder: Path, database: str | None = None):
 
         start()
         found = Prefect(api, env, folder, restart, lambda: servers[-1].pid)
-        found.prefect("work-pool", "create", "evdist-process", "--type", "process")
+        pool = ["work-pool", "create", "evdist-process", "--type", "process"]
+        if engine:
+            from prefect.workers.process import ProcessWorker  # Prefect takes seconds to load
+
+            template = ProcessWorker.get_default_base_job_template()
+            template["variables"]["properties"]["command"]["default"] = shlex.join(engine)
+            (folder / "pool.json").write_text(json.dumps(template))
+            pool += ["--base-job-template", str(folder / "pool.json")]
+        found.prefect(*pool)
         found.prefect(
             "--no-prompt", "deploy", "--prefect-file", "flows/prefect.yaml", "--name", "evdist"
         )

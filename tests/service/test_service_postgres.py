@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import programs
 import pytest
 from service.postgres import postgres, postgres_binaries
 from service.servers import prefect_server
@@ -25,7 +26,8 @@ def database() -> Iterator[str]:
 def test_a_job_through_prefect_on_postgresql(database, tmp_path):
     X = np.random.default_rng(0).normal(size=(300, 2)) + 6 * np.repeat([[0], [1], [2]], 100, 0)
     given = {"n_clusters": 3, "random_state": 0}
-    with prefect_server(tmp_path, database) as prefect, prefect.worker({}):
+    engine = programs.command("-m", "prefect.engine")
+    with prefect_server(tmp_path, database, engine) as prefect, prefect.worker({}):
         job = Client(tmp_path / "storage", prefect.api_url).submit(X, **given)
         job.wait(300, bar=False)
         expected = EVCLUS(**given).fit(X).credal_partition_.mass

@@ -6,15 +6,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from contextlib import nullcontext
 
 import numpy as np
+import programs
 import pytest
 from prefect.states import Running
-from service.servers import ROOT, wait_for
+from service.servers import wait_for
 
 from evdist import EVCLUS, Client
 from evdist.service.client.deployment import Deployment
@@ -247,9 +247,8 @@ def submitted_elsewhere(service, X: np.ndarray, given: dict):
     )
     path = service.prefect.folder / "client.npy"
     np.save(path, X)
-    other = subprocess.Popen(
-        [sys.executable, "-c", script, service.storage, service.prefect.api_url, str(path),
-         json.dumps(given)],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
-    )  # fmt: skip
+    other = programs.start(
+        ["-c", script, service.storage, service.prefect.api_url, path, json.dumps(given)],
+        stdout=subprocess.PIPE,
+    )
     return service.client().job(other.stdout.readline().strip()), other

@@ -7,13 +7,11 @@ import json
 import math
 import os
 import pickle
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import programs
 import pytest
 import zarr
 from hypothesis import given
@@ -264,10 +262,7 @@ def test_a_killed_run_leaves_its_last_checkpoint(tmp_path):
         script = _SAVER.format(
             folder=str(Path(__file__).parent), url=str(tmp_path), first=sweep + 1
         )
-        with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
-            assert child.stdout is not None
-            told = [int(child.stdout.readline()) for _ in range(lines)][-1]
-            os.kill(child.pid, signal.SIGKILL)
+        told = int(programs.killed_after(lines, ["-c", script])[-1])
         found = Checkpoint(tmp_path).load(PROBLEM)
         assert found is not None
         sweep = found[1]["sweep"]

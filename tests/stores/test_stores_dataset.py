@@ -5,15 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import signal
-import subprocess
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
 import dask.array as da
 import numpy as np
 import pandas as pd
+import programs
 import pytest
 import zarr
 from hypothesis import given, settings
@@ -209,9 +209,8 @@ class TestStoppedWriter:
             "table = Table(source)\n"
             "write_dataset(table, url, read_contents(table), kill)\n"
         )
-        command = [sys.executable, "-c", program, str(tmp_path / "x.npy"), str(tmp_path / "s")]
-        ended = subprocess.run(command, check=False)
-        assert ended.returncode == -signal.SIGKILL
+        ended = programs.run(["-c", program, tmp_path / "x.npy", tmp_path / "s"])
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
         assert len(list((tmp_path / "s/X/c").glob("*/*"))) == 8
         np.testing.assert_array_equal(stored(X, tmp_path / "s").rows(), X)
 
@@ -450,22 +449,19 @@ def test_equal_uploads_at_once_give_every_reader_the_right_data(tmp_path, place)
     """Readers look while three processes write the same store, again and again."""
     with s3_bucket("races") if place == "s3" else nullcontext(str(tmp_path)) as where:
         url = f"{where}/d.zarr"
-        command = [sys.executable, "-c", WRITER, url]
-        writers = [
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for _ in range(3)
-        ]
-        sums = set()
-        while any(writer.poll() is None for writer in writers):
-            if is_complete(url):
-                data = Dataset.open(url)
-                assert data.weight is not None and data.label is not None
-                sums |= {data.weight.sum(), data.label.sum() * 6.0}
-            time.sleep(0.05)
+        with ThreadPoolExecutor(3) as pool:
+            writers = [pool.submit(programs.run, ["-c", WRITER, url]) for _ in range(3)]
+            sums = set()
+            while not all(writer.done() for writer in writers):
+                if is_complete(url):
+                    data = Dataset.open(url)
+                    assert data.weight is not None and data.label is not None
+                    sums |= {data.weight.sum(), data.label.sum() * 6.0}
+                time.sleep(0.05)
         for writer in writers:
-            said, error = writer.communicate()
-            assert writer.returncode == 0, error
-            assert float(said) == 120_000.0
+            ended = writer.result()
+            assert ended.returncode == 0, ended.stderr
+            assert float(ended.stdout) == 120_000.0
         assert sums <= {120_000.0}
         data = Dataset.open(url)
         assert data.weight is not None and data.weight.sum() == 120_000.0

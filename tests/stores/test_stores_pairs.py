@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import pickle
-import signal
-import subprocess
-import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fsspec
 import numpy as np
+import programs
 import pytest
 import zarr
 from hypothesis import given, settings
@@ -311,10 +308,7 @@ for lo, hi in store.missing():
 def test_a_killed_sampling_goes_on(tmp_path):
     url = str(tmp_path / "p.zarr")
     script = _SAMPLER.format(folder=str(Path(__file__).parent), url=url)
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        told = [int(child.stdout.readline()) for _ in range(20)]
-        os.kill(child.pid, signal.SIGKILL)
+    told = [int(line) for line in programs.killed_after(20, ["-c", script])]
     source, layout = problem(1500, 8)
     store = create(url, source, layout)
     missing = [lo for lo, _ in store.missing()]
