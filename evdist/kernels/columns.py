@@ -134,3 +134,35 @@ def change_between(typing, old, new, target, w, count):
         return _sum_of_lanes(builder, builder.load(total))
 
     return types.float64(old, new, target, w, types.int64), codegen
+
+
+@intrinsic
+def residuals_between(typing, new, target, w, base, count, residual, r):
+    """residual[t] = w_t (new_t - target_t), in r as float32. Returns sum_t residual_t base_t.
+
+    w, base and r float32, the others float64.
+    """
+
+    def codegen(context, builder, signature, args):
+        new, target, w, base, count, residual, r = (
+            v if t is types.int64 else pointer(context, builder, t, v)
+            for t, v in zip(signature.args, args, strict=True)
+        )
+        total = cgutils.alloca_once_value(builder, ir.Constant(_OCTET, [0.0] * 8))
+        with cgutils.for_range_slice(builder, I64(0), count, I64(8)) as (t, _):
+            after, goal = (
+                builder.load(_address(builder, x, t, _OCTET), align=8) for x in (new, target)
+            )
+            weight, share = (
+                builder.fpext(builder.load(_address(builder, x, t, _OCTET32), align=4), _OCTET)
+                for x in (w, base)
+            )
+            left = builder.fmul(weight, builder.fsub(after, goal))
+            builder.store(left, _address(builder, residual, t, _OCTET), align=8)
+            single = builder.fptrunc(left, _OCTET32)
+            builder.store(single, _address(builder, r, t, _OCTET32), align=4)
+            builder.store(fma(builder, left, share, builder.load(total)), total)
+        return _sum_of_lanes(builder, builder.load(total))
+
+    signature = types.float64(new, target, w, base, types.int64, residual, r)
+    return signature, codegen

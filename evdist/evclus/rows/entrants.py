@@ -29,7 +29,7 @@ _TAKEN = -1e300
 
 @njit(cache=True, nogil=True, inline="always")
 def _add_four(T, ids, j, slot, r, G, named, count):
-    """G[a] += r s_j(a) for four slots; which they are is noted in `named`.
+    """G[a] += r s_j(a) for four slots; which they are is noted in `named`, if it has room.
 
     Free slots have numbers of their own and add nothing. The clusters of a row are different ones,
     so all four sums can be read before one is written.
@@ -41,8 +41,9 @@ def _add_four(T, ids, j, slot, r, G, named, count):
     x, y = G[a] + r * T[j, v], G[b] + r * T[j, v + one]
     z, u = G[c] + r * T[j, v + two], G[d] + r * T[j, v + three]
     G[a], G[b], G[c], G[d] = x, y, z, u
-    named[count], named[count + one] = a, b
-    named[count + two], named[count + three] = c, d
+    if named.size:
+        named[count], named[count + one] = a, b
+        named[count + two], named[count + three] = c, d
     return count + np.uint64(_FOUR)
 
 
@@ -60,7 +61,8 @@ def _add_partners(T, ids, partner, start, which, first, last, r, G, named, count
                 for q in range(2 * _FOUR, SLOTS):
                     a = np.uint64(slot_id(ids, n, j, q))
                     G[a] += r[t] * slot_mass(T, n, j, q)
-                    named[count] = a
+                    if named.size:
+                        named[count] = a
                     count += np.uint64(1)
     return count
 
@@ -96,23 +98,20 @@ def _largest(G, listed, length, threshold, entrant, total):
 
 
 @njit_inner
-def find_entrants(T, ids, partner, start, k, r, base, cluster, columns, below, look):
-    """The clusters without a column whose gradients are least and below `below`: how many.
+def find_entrants(T, ids, partner, start, k, r, cluster, columns, threshold, look):
+    """The clusters without a column whose sums G are largest and above `threshold`: how many.
 
     They stand in `look.entrant`. `look.G` is zero before and after.
     """
     G, named, every, which, entrant, total = look
     one = np.uint64(1)
-    common = 0.0
     # Partners with positive residuals from the front on, the others from the back.
     front, back = np.uint64(0), np.uint64(k)
     for t in range(np.uint64(k)):
-        common += r[t] * base[t]
         which[front] = which[back] = t
         rises = np.uint64(r[t] > 0.0)
         front += rises
         back -= one - rises
-    threshold = common - below
     for p in range(2, columns):
         G[cluster[p]] = _TAKEN
     count = _add_partners(T, ids, partner, start, which, np.uint64(0), front, r, G, named,

@@ -39,12 +39,17 @@ from numpy.typing import NDArray
 
 from evdist.evclus.rows.entrants import ENTRANTS, FEW_CLUSTERS, find_entrants
 from evdist.evclus.rows.sweep import most_partners, quantise
-from evdist.kernels.columns import change_between, column_sums, combine_columns
+from evdist.kernels.columns import (
+    change_between,
+    column_sums,
+    combine_columns,
+    residuals_between,
+)
 from evdist.kernels.inner import njit_inner
 from evdist.kernels.lanes import LANES
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
 from evdist.kernels.slots import put_slot, slot_id, slot_mass
-from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS
+from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, MASSES_AHEAD, SLOTS
 from evdist.kernels.vector import fetch_row, residuals
 
 #: Cluster numbers and those of free slots.
@@ -62,7 +67,7 @@ class _Look(NamedTuple):
     """Room for `find_entrants`."""
 
     G: NDArray  # (_NUMBERS,) sums by cluster
-    named: NDArray  # clusters that the partners name, some of them several times
+    named: NDArray  # clusters that the partners name, some of them several times; or
     every: NDArray  # all clusters, where they are few
     which: NDArray  # (k + 1,) partners
     entrant: NDArray  # (ENTRANTS,) clusters that become columns, and their sums
@@ -95,10 +100,10 @@ class _Scratch(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _scratch(degree, clusters):
-    k = _up_to_lanes(degree)
+    k, few = _up_to_lanes(degree), clusters <= FEW_CLUSTERS
     look = _Look(
-        np.zeros(_NUMBERS), np.zeros(k * SLOTS, np.uint64),
-        np.arange(clusters if clusters <= FEW_CLUSTERS else 0).astype(np.uint64),
+        np.zeros(_NUMBERS), np.zeros(0 if few else k * SLOTS, np.uint64),
+        np.arange(clusters if few else 0).astype(np.uint64),
         np.zeros(k + 1, np.uint64), np.zeros(ENTRANTS, np.int64), np.zeros(ENTRANTS),
     )  # fmt: skip
     return _Scratch(
@@ -124,12 +129,13 @@ def _own_columns(T, ids, i, m, cluster, column):
     p = 2
     for q in range(SLOTS):
         mass = slot_mass(T, n, i, q)
-        if mass > 0.0:
-            a = np.int64(slot_id(ids, n, i, q))
-            cluster[p] = a
-            column[a] = p
-            m[p] = mass
-            p += 1
+        if mass <= 0.0:
+            break  # free slots come last
+        a = np.int64(slot_id(ids, n, i, q))
+        cluster[p] = a
+        column[a] = p
+        m[p] = mass
+        p += 1
     return p
 
 
@@ -154,8 +160,9 @@ def _first_columns(T, partner, start, k, C, base):
     """Columns 0 and 1, and `base`; zero beyond the last partner."""
     empty, omega = np.uint64(0), np.uint64(1)
     for t in range(np.uint64(k)):
-        j = np.uint64(partner[np.uint64(start) + t])
         C[empty, t] = np.float32(1.0)
+    for t in range(np.uint64(k)):
+        j = np.uint64(partner[np.uint64(start) + t])
         C[omega, t] = T[j, np.uint64(0)]
         base[t] = np.float32(1.0) - T[j, np.uint64(1)]
     for t in range(np.uint64(k), np.uint64(_up_to_lanes(k))):
@@ -190,6 +197,25 @@ def _gram_rows(C, count, w, weighted, chosen, a, size, S, columns):
             column_sums(C, stride, 0, columns, count, weighted, 0, S, p * COLUMNS)
         else:
             column_sums(C, stride, 0, columns, count, C, p * stride, S, p * COLUMNS)
+
+
+@njit_inner
+def _first_gram_rows(C, count, w, weighted, chosen, size, S, columns):
+    """`_gram_rows` where `chosen` ascends and lacks no column but 0 or 1.
+
+    Without weights Sigma is symmetric to the last bit.
+    """
+    if w.size:
+        _gram_rows(C, count, w, weighted, chosen, 0, size, S, columns)
+        return
+    stride = np.int64(C.shape[1])
+    for e in range(size):
+        p = np.int64(chosen[e])
+        own = max(p, 2)
+        column_sums(C, stride, 0, 2, count, C, p * stride, S, p * COLUMNS)
+        column_sums(C, stride, own, columns, count, C, p * stride, S, p * COLUMNS)
+        for q in range(2, own):
+            S[p, q] = S[q, p]
 
 
 @njit_inner
@@ -235,7 +261,7 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, promise, scratch):
         target[t] = 0.0
         r[t] = np.float32(0.0)
     column_sums(C, stride, 0, columns, count, r, 0, g, 0)
-    _gram_rows(C, count, pair_weight, weighted, work, 0, size, S, columns)
+    _first_gram_rows(C, count, pair_weight, weighted, work, size, S, columns)
     for looks in range(MAX_ROUNDS):
         for _ in range(MAX_ROUNDS):
             size, enter = minimise_on_working_set(
@@ -250,12 +276,10 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, promise, scratch):
             break
         # What the clusters without a column would see.
         combine_columns(C, stride, columns, count, new, after)
-        for t in range(np.uint64(k)):
-            residual[t] = w[t] * (after[t] - target[t])
-            r[t] = residual[t]
+        common = residuals_between(after, target, w, base, count, residual, r)
         below = _bound(S, g, work, size, columns, promise * pairs)
         found = find_entrants(
-            T, ids, partner, start, k, residual, base, cluster, columns, below, room
+            T, ids, partner, start, k, residual, cluster, columns, common - below, room
         )
         # The widest program does with the columns it has.
         found = min(found, _NONE - columns)
@@ -305,6 +329,8 @@ def _keep_largest(m, columns):
 def _write(T, ids, i, m, cluster, columns):
     """Row i of the table from masses in columns; clusters ascend."""
     n = T.shape[0] // 2
+    # Where the first line had a free slot, all of the second are free.
+    slots = SLOTS if T[i, FIRST_MASS + MASSES_AHEAD - 1] > 0.0 else MASSES_AHEAD
     T[i, 0], T[i, 1] = m[0], m[1]
     q = 0
     last = -1
@@ -319,7 +345,7 @@ def _write(T, ids, i, m, cluster, columns):
         last = cluster[least]
         put_slot(T, ids, n, i, q, last, m[least])
         q += 1
-    for p in range(q, SLOTS):
+    for p in range(q, slots):
         put_slot(T, ids, n, i, p, FREE + p, 0.0)
 
 
