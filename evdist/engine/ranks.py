@@ -119,7 +119,8 @@ def _leave_failed_meeting() -> None:
     have a number of its own, and the next ranks would wait for it until `PATIENCE` is over.
     """
     if not dist.is_initialized():
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        store = dist.HashStore()  # type: ignore[attr-defined]
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     dist.destroy_process_group()
 
 
