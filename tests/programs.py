@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +42,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The folder of the socket, shared by the processes of a run of the tests, and the process whose
 #: end is the end of the run.
 FOLDER, OWNER = "EVDIST_TEST_PROGRAMS", "EVDIST_TEST_OWNER"
+#: How a process id, and then an exit code, travel: both may have come before the first is read.
+NUMBER, WIDTH = b"%8d", 8
 
 
 # ---------------------------------------------------------------------- for tests
@@ -62,7 +65,7 @@ class Program:
 
     def _ended(self, seconds: float | None) -> int | None:
         if self.returncode is None and select.select([self._connection], [], [], seconds)[0]:
-            self.returncode = int(self._connection.recv(32))
+            self.returncode = _number(self._connection)
             self._connection.close()
         return self.returncode
 
@@ -179,7 +182,11 @@ def _ask(
     data = json.dumps(request).encode() + b"\n"
     socket.send_fds(connection, [data[:1]], files)
     connection.sendall(data[1:])
-    return connection, int(connection.recv(32))
+    return connection, _number(connection)
+
+
+def _number(connection: socket.socket) -> int:
+    return int(connection.recv(WIDTH, socket.MSG_WAITALL))
 
 
 def _run(path: str, words: list[str]) -> int:
@@ -187,9 +194,10 @@ def _run(path: str, words: list[str]) -> int:
     connection, pid = _ask(path, words, None, os.getcwd(), [0, 1, 2])
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: os.kill(pid, number))
-    code = int(connection.recv(32))
+    code = _number(connection)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return code
 
@@ -232,7 +240,7 @@ def _serve(path: str, owner: int) -> dict[str, Any] | None:
                 return {**json.loads(data), "files": files}
             for number in files:
                 os.close(number)
-            connection.sendall(b"%d" % pid)
+            connection.sendall(NUMBER % pid)
             running[pid] = connection
     return None
 
@@ -243,10 +251,8 @@ def _tell_ended(running: dict[int, socket.socket]) -> None:
         if pid == 0:
             return
         connection = running.pop(pid)
-        try:
-            connection.sendall(b"%d" % os.waitstatus_to_exitcode(status))
-        except BrokenPipeError:
-            pass  # its caller has ended
+        with suppress(BrokenPipeError):  # its caller has ended
+            connection.sendall(NUMBER % os.waitstatus_to_exitcode(status))
         connection.close()
 
 
@@ -256,7 +262,8 @@ def _become(request: dict[str, Any]) -> None:
     import types
 
     os.setsid()
-    os.setpriority(os.PRIO_PROCESS, 0, request["nice"])
+    with suppress(PermissionError):  # only root may take back a low one
+        os.setpriority(os.PRIO_PROCESS, 0, request["nice"])
     for number, file in enumerate(request["files"]):
         os.dup2(file, number)
     for file in request["files"]:
