@@ -29,12 +29,18 @@ from evdist.kernels.lanes import (
     V64,
     fma,
     half,
+    last_index,
+    listed_row,
     load_lanes,
     pointer,
+    prefetch,
     splat,
 )
+from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, MASSES_AHEAD
 
 _OCTET, _OCTET32 = ir.VectorType(F64, 8), ir.VectorType(F32, 8)
+_I16 = ir.IntType(16)
+_OCTET16 = ir.VectorType(_I16, 8)
 
 
 def _address(builder, array, t, kind):
@@ -46,6 +52,81 @@ def _sum_of_lanes(builder, v):
     while v.type.count > 2:
         v = builder.fadd(half(builder, v, 0), half(builder, v, 1))
     return builder.fadd(builder.extract_element(v, I32(0)), builder.extract_element(v, I32(1)))
+
+
+def _pairs_of_lanes(builder, x, y):
+    """Sums of neighbouring lanes of two <8 x float>: x, x, y, y, x, x, y, y."""
+    even, odd = (
+        builder.shuffle_vector(
+            x, y, ir.Constant(ir.VectorType(I32, 8), [q + p for p in (0, 2, 8, 10, 4, 6, 12, 14)])
+        )
+        for q in (0, 1)
+    )
+    return builder.fadd(even, odd)
+
+
+def _eight_sums(builder, v):
+    """Sums of the lanes of eight <8 x float>, as one: shuffles within 128 bits, but the last."""
+    v = [_pairs_of_lanes(builder, v[q], v[q + 1]) for q in range(0, 8, 2)]
+    v = [_pairs_of_lanes(builder, v[q], v[q + 1]) for q in range(0, 4, 2)]
+    low, high = (
+        builder.shuffle_vector(
+            *v, ir.Constant(ir.VectorType(I32, 8), [q + p for p in (0, 1, 2, 3, 8, 9, 10, 11)])
+        )
+        for q in (0, 4)
+    )
+    return builder.fadd(low, high)
+
+
+@intrinsic
+def cluster_columns(typing, T, index, start, count, ahead, base, cluster, first, last, C, stride):
+    """C[p, t] = base[t] - T's mass on cluster[p] in row index[start + t], first <= p < last.
+
+    For t < count, in eights, so that more may be written; past the end of the index, its last entry
+    counts. T as in `evdist.kernels.slots`: the eight slots of a row's first line are compared with
+    the cluster at once. At most one of them has it, so the sum over them is exact. Returns the bits
+    of all last masses of first lines, or-ed: where they are 0, no row has a second line. The lines
+    of the rows index[start + ahead + t] are fetched into the cache.
+    """
+
+    def codegen(context, builder, signature, args):
+        tt, it, _, _, _, bt, lt, _, _, ct, _ = signature.args
+        T, index, start, count, ahead, base, cluster, first, last, C, stride = args
+        end = last_index(context, builder, it, index)
+        T, index, base, cluster, C = (
+            pointer(context, builder, t, v)
+            for t, v in [(tt, T), (it, index), (bt, base), (lt, cluster), (ct, C)]
+        )
+        width = I64(LANES)
+        here = listed_row(builder, index, start, end, width)
+        later = listed_row(builder, index, builder.add(start, ahead), end, width)
+        longer = cgutils.alloca_once_value(builder, I32(0))
+        with cgutils.for_range_slice(builder, I64(0), count, I64(8)) as (t, _):
+            lines = [builder.gep(T, [here(builder.add(t, I64(q)))]) for q in range(8)]
+            for q, line in enumerate(lines):
+                prefetch(builder, builder.gep(T, [later(builder.add(t, I64(q)))]))
+                words = builder.bitcast(line, I32.as_pointer())
+                word = builder.load(builder.gep(words, [I64(FIRST_MASS + MASSES_AHEAD - 1)]))
+                builder.store(builder.or_(builder.load(longer), word), longer)
+            share = builder.load(_address(builder, base, t, _OCTET32), align=4)
+            with cgutils.for_range_slice(builder, first, last, I64(1)) as (p, _):
+                number = builder.trunc(builder.load(builder.gep(cluster, [p])), _I16)
+                number = splat(builder, number, _OCTET16)
+                masses = []
+                for line in lines:
+                    halves = builder.bitcast(line, _I16.as_pointer())
+                    ids = builder.load(_address(builder, halves, I64(FIRST_ID), _OCTET16), align=2)
+                    mass = builder.load(_address(builder, line, I64(FIRST_MASS), _OCTET32), align=4)
+                    named = builder.icmp_unsigned("==", ids, number)
+                    masses.append(builder.select(named, mass, ir.Constant(_OCTET32, [0.0] * 8)))
+                column = builder.fsub(share, _eight_sums(builder, masses))
+                at = builder.add(builder.mul(p, stride), t)
+                builder.store(column, _address(builder, C, at, _OCTET32), align=4)
+        return builder.load(longer)
+
+    i64 = types.int64
+    signature = types.int32(T, index, i64, i64, i64, base, cluster, i64, i64, C, i64)
+    return signature, codegen
 
 
 @intrinsic

@@ -13,9 +13,8 @@ end there is none: the row is the minimiser over all clusters, as a dense row is
 (`sweep.update_rows`). With `promise` above zero it is not: a row looks once, and a cluster whose
 gradient is below by less than that, per pair, does not become a column.
 
-Most partners name at most four clusters, nearly all at most eight. Their slots are read four at a
-time without asking which of them are free: free ones fall into the last column, which no cluster
-has.
+Nearly all partners name at most eight clusters. These are compared with a column's cluster all at
+once, without asking which of them are free.
 
 Symbols
 -------
@@ -41,6 +40,7 @@ from evdist.evclus.rows.entrants import ENTRANTS, FEW_CLUSTERS, find_entrants
 from evdist.evclus.rows.sweep import most_partners, quantise
 from evdist.kernels.columns import (
     change_between,
+    cluster_columns,
     column_sums,
     combine_columns,
     residuals_between,
@@ -49,18 +49,15 @@ from evdist.kernels.inner import njit_inner
 from evdist.kernels.lanes import LANES
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
 from evdist.kernels.slots import put_slot, slot_id, slot_mass
-from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, MASSES_AHEAD, SLOTS
-from evdist.kernels.vector import fetch_row, residuals
+from evdist.kernels.sparse_rows import FIRST_MASS, FREE, MASSES_AHEAD, SLOTS
+from evdist.kernels.vector import residuals
 
 #: Cluster numbers and those of free slots.
 _NUMBERS = FREE + SLOTS
 #: As in `sweep`.
 _TOL, _NOISE = 1e-8, 1e-6
-#: Columns of a program; the last one is for clusters that have none.
+#: Columns of a program.
 COLUMNS = 32
-_NONE = COLUMNS - 1
-#: Slots that are read at a time.
-_FOUR = 4
 
 
 class _Look(NamedTuple):
@@ -94,7 +91,6 @@ class _Scratch(NamedTuple):
     base: NDArray  # 1 - m_j(Omega) of each partner
     weighted: NDArray  # a column times the weights of the pairs
     cluster: NDArray  # of each column
-    column: NDArray  # (_NUMBERS,) column of each cluster
     look: _Look
 
 
@@ -112,7 +108,7 @@ def _scratch(degree, clusters):
         np.zeros(k), np.zeros(COLUMNS), np.zeros(COLUMNS), np.zeros(COLUMNS),
         np.zeros(COLUMNS, np.uint64), np.empty((COLUMNS, COLUMNS + 1)), np.empty(COLUMNS),
         np.zeros(k, np.float32), np.zeros(k, np.float32), np.zeros(COLUMNS, np.int64),
-        np.full(_NUMBERS, _NONE, np.uint8), look,
+        look,
     )  # fmt: skip
 
 
@@ -122,7 +118,7 @@ def _up_to_lanes(k):
 
 
 @njit_inner
-def _own_columns(T, ids, i, m, cluster, column):
+def _own_columns(T, ids, i, m, cluster):
     """The columns of row i's own clusters, and its masses in them; returns how many columns."""
     n = T.shape[0] // 2
     m[0], m[1] = T[i, 0], T[i, 1]
@@ -131,28 +127,10 @@ def _own_columns(T, ids, i, m, cluster, column):
         mass = slot_mass(T, n, i, q)
         if mass <= 0.0:
             break  # free slots come last
-        a = np.int64(slot_id(ids, n, i, q))
-        cluster[p] = a
-        column[a] = p
+        cluster[p] = np.int64(slot_id(ids, n, i, q))
         m[p] = mass
         p += 1
     return p
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _put_partner(T, ids, n, j, t, b, C, column):
-    """Column p at partner j, b less its mass on p's cluster, for all clusters that it names."""
-    for q in range(np.uint64(_FOUR)):
-        p = np.uint64(column[ids[j, np.uint64(FIRST_ID) + q]])
-        C[p, t] = b - T[j, np.uint64(FIRST_MASS) + q]
-    if T[j, np.uint64(FIRST_MASS + _FOUR)] > 0.0:
-        for q in range(np.uint64(_FOUR), np.uint64(2 * _FOUR)):
-            p = np.uint64(column[ids[j, np.uint64(FIRST_ID) + q]])
-            C[p, t] = b - T[j, np.uint64(FIRST_MASS) + q]
-        if T[j, np.uint64(FIRST_MASS + 2 * _FOUR - 1)] > 0.0:
-            for q in range(2 * _FOUR, SLOTS):
-                p = np.uint64(column[slot_id(ids, n, j, q)])
-                C[p, t] = b - slot_mass(T, n, j, q)
 
 
 @njit_inner
@@ -170,19 +148,31 @@ def _first_columns(T, partner, start, k, C, base):
 
 
 @njit_inner
-def _cluster_columns(T, ids, partner, start, k, C, base, column, first, columns):
-    """The columns from `first` on; those before get what they have."""
+def _cluster_columns(T, ids, partner, start, k, C, base, cluster, first, columns):
+    """The columns from `first` on; zero beyond the last partner."""
+    # The first lines of the partners of the next row come into the cache meanwhile.
+    ahead = k if first == 2 else 0
+    stride = np.int64(C.shape[1])
+    if cluster_columns(T, partner, start, k, ahead, base, cluster, first, columns, C, stride):
+        _add_second_lines(T, ids, partner, start, k, C, base, cluster, first, columns)
     for p in range(np.uint64(first), np.uint64(columns)):
-        for t in range(np.uint64(_up_to_lanes(k))):
-            C[p, t] = base[t]
-    last, n = partner.size - 1, np.uint64(T.shape[0] // 2)
-    for t in range(np.uint64(k)):
-        j = np.uint64(partner[np.uint64(start) + t])
-        if first == 2:
-            # The first lines of the partners of the next row come into the cache meanwhile.
-            following = np.int64(partner[min(start + k + np.int64(t), last)])
-            fetch_row(T, LANES, following)
-        _put_partner(T, ids, n, j, t, base[t], C, column)
+        for t in range(np.uint64(k), np.uint64(_up_to_lanes(k))):
+            C[p, t] = np.float32(0.0)
+
+
+@njit_inner
+def _add_second_lines(T, ids, partner, start, k, C, base, cluster, first, columns):
+    """What partners with more than eight clusters say in their second lines."""
+    n = T.shape[0] // 2
+    for t in range(k):
+        j = np.int64(partner[start + t])
+        # Free slots come last: with one in the first line there is no second.
+        slots = SLOTS if slot_mass(T, n, j, MASSES_AHEAD - 1) > 0.0 else MASSES_AHEAD
+        for q in range(MASSES_AHEAD, slots):
+            a = slot_id(ids, n, j, q)
+            for p in range(first, columns):
+                if cluster[p] == a:
+                    C[p, t] = base[t] - slot_mass(T, n, j, q)
 
 
 @njit_inner
@@ -238,13 +228,13 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, promise, scratch):
     """
     (
         C, S, kappa, after, target, w, r, residual, g, m, new, work, L, d, base, weighted, cluster,
-        column, room,
+        room,
     ) = scratch  # fmt: skip
     n = T.shape[0] // 2
     stride, count = np.int64(C.shape[1]), np.int64(_up_to_lanes(k))
-    columns = _own_columns(T, ids, i, m, cluster, column)
+    columns = _own_columns(T, ids, i, m, cluster)
     _first_columns(T, partner, start, k, C, base)
-    _cluster_columns(T, ids, partner, start, k, C, base, column, 2, columns)
+    _cluster_columns(T, ids, partner, start, k, C, base, cluster, 2, columns)
     for p in range(columns):
         new[p] = m[p]
     size = support(m, columns, work)
@@ -282,18 +272,17 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, promise, scratch):
             T, ids, partner, start, k, residual, cluster, columns, common - below, room
         )
         # The widest program does with the columns it has.
-        found = min(found, _NONE - columns)
+        found = min(found, COLUMNS - columns)
         if found == 0:
             break
         first, before = columns, size
         for e in range(found):
             cluster[columns] = room.entrant[e]
-            column[room.entrant[e]] = columns
             new[columns] = 0.0
             work[size] = columns
             size += 1
             columns += 1
-        _cluster_columns(T, ids, partner, start, k, C, base, column, first, columns)
+        _cluster_columns(T, ids, partner, start, k, C, base, cluster, first, columns)
         column_sums(C, stride, first, columns, count, r, 0, g, 0)
         _gram_rows(C, count, pair_weight, weighted, work, before, size, S, columns)
         for p in range(first, columns):
@@ -302,8 +291,6 @@ def _row_program(i, start, k, T, ids, partner, delta, weight, promise, scratch):
     _keep_largest(new, columns)
     quantise(new, columns)
     combine_columns(C, stride, columns, count, new, after)
-    for p in range(2, columns):
-        column[cluster[p]] = _NONE
     return change_between(kappa, after, target, w, count), columns
 
 
