@@ -132,7 +132,7 @@ def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 # ---------------------------------------------------------------------- checks
-#: Variables whose values nobody may read in a manifest; endings of those that only name a secret.
+#: Variables whose values may not stand in a manifest; endings of those that only name a secret.
 _SENSITIVE = re.compile(r"SECRET|PASSWORD|AUTH_STRING|ACCESS_KEY|CONNECTION_URL")
 _NAMES_ONLY = ("_SECRET_NAME", "_SECRET_KEY")
 
@@ -291,7 +291,7 @@ def references(objects: Sequence[Object], external: set[str]) -> list[str]:
                 for name in re.findall(r"\$\((\w+)\)", argument)
                 if name not in names
             ]
-        wrong += [f"{pod.owner}: nobody mounts {name}" for name in set(volumes) - used]
+        wrong += [f"{pod.owner}: no container mounts {name}" for name in set(volumes) - used]
     for name, one in _of(objects, "Ingress"):
         for entry in one["spec"].get("tls", []):
             check(name, "secret", entry["secretName"], secrets)
@@ -388,7 +388,7 @@ def quantity(text: str | int) -> Decimal:
 
 
 def names(objects: Sequence[Object]) -> list[str]:
-    """Names are unique within a kind and legal; label values are legal; nobody scales by CPU."""
+    """Names are unique within a kind and legal; label values are legal; nothing scales by CPU."""
     wrong = []
     seen = set()
     for one in objects:

@@ -1,4 +1,4 @@
-"""The chart's own command lines, run as processes: a job goes through, nobody else gets in."""
+"""The chart's own command lines, run as processes: a job goes through, strangers are refused."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_job_goes_from_the_client_through_prefect_and_dask_to_its_answer(
 
 
 def _nothing_secret(release: Running) -> None:
-    """Neither the logs nor anything in the storage holds what nobody may read."""
+    """Neither the logs nor anything in the storage holds a secret."""
     key = (release.certificates / "client" / "tls.key").read_text().splitlines()[1]
     folder = release.machine.folder
     kept = [path for path in (folder / "data").rglob("*") if path.is_file()]
@@ -133,7 +133,7 @@ def test_the_pod_of_helm_test_passes(release: Running) -> None:
     assert "evdist-process" in release.machine.run("Pod", "-test", "prefect")
 
 
-# ---------------------------------------------------------------------- nobody else gets in
+# ----------------------------------------------------------------------- strangers are refused
 def test_a_client_with_a_certificate_gets_in_and_one_without_does_not(release: Running) -> None:
     with connected(release.scheduler, **release.tls()) as client:
         assert client.submit(sum, [1, 2]).result() == 3

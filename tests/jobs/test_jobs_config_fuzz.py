@@ -1,4 +1,4 @@
-"""Configurations that nobody meant: accepted, or a ConfigError with a sentence; nothing else."""
+"""Random configurations: accepted, or a ConfigError with a sentence; nothing else."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class TestAnswer:
         assert metrics["n_sure"] + metrics["n_between"] + metrics["n_outliers"] == 200
         assert sum(row["labelled"] for row in metrics["clusters"]) == 200
         assert metrics["converged"] is True and metrics["warnings"] == []
-        assert "adjusted_rand_index" not in metrics, "nobody told the classes"
+        assert "adjusted_rand_index" not in metrics, "the classes were not told"
 
     def test_one_row_per_object(self, done):
         result, _ = done
@@ -129,8 +129,8 @@ class TestStages:
         )
 
     def test_that_need_no_workers_do_without(self, folder):
-        nobody = {"kind": "scheduler", "address": "tcp://127.0.0.1:9"}
-        values = config(folder, "far", cluster=nobody)
+        absent = {"kind": "scheduler", "address": "tcp://127.0.0.1:9"}
+        values = config(folder, "far", cluster=absent)
         assert list(stages(run(values, through="validate"))) == ["load", "validate"]
 
     def test_of_no_such_name(self, folder):
