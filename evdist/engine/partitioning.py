@@ -36,6 +36,8 @@ Tell = Callable[[str, int, int], None]
 
 def table_shape(X: Any) -> tuple[int, int]:
     """Rows and columns of what can be laid out; of a Dask frame the rows are counted."""
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return X.shape
     if is_dask(X):
         return whole_rows(X).shape
     if is_frame(X):

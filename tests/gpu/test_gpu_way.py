@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from itertools import groupby
+from typing import Any
 
+import numpy as np
 import pytest
 from gpu.gpu_cases import blobs
 
@@ -15,6 +18,8 @@ from evdist.evclus.rows.torch import TorchKernels
 
 #: Modules entered on the way, at most, the kernel's own included.
 MOST_HOPS = 6
+#: Modules that X enters again after it has left them, at most.
+MOST_RETURNS = 3
 SHARED = ["evclus.estimator", "evclus.solver", "engine.loop", "evclus.irqp"]
 
 
@@ -80,3 +85,42 @@ def test_cuda(ways, on_torch, cuda_source, monkeypatch):
     fitted("cuda")
     assert ways == [[*SHARED, "evclus.rows.device_state", "evclus.rows.cuda"]]  # then rows.cu
     assert len(ways[0]) <= MOST_HOPS
+
+
+def modules_entered_by(X: np.ndarray, fit: Any) -> list[str]:
+    """Modules of evdist that are called, by another module, with the memory of X."""
+    entered: list[str] = []
+
+    def carries(value: Any) -> bool:
+        return isinstance(value, np.ndarray) and np.shares_memory(value, X)
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        name = frame.f_globals.get("__name__", "")
+        caller = frame.f_back and frame.f_back.f_globals.get("__name__", "")
+        if event != "call" or not name.startswith("evdist.") or caller == name:
+            return
+        given = [
+            frame.f_locals.get(v) for v in frame.f_code.co_varnames[: frame.f_code.co_argcount]
+        ]
+        held = [v for one in given if hasattr(one, "__dict__") for v in vars(one).values()]
+        if any(map(carries, given + held)):
+            entered.append(name.removeprefix("evdist."))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        fit()
+    finally:
+        sys.setprofile(before)
+    return [name for name, _ in groupby(entered)]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_x_returns_to_few_modules(order):
+    X = np.asarray(blobs(200, 3)[0], order=order)
+    model = EVCLUS(3, n_jobs=1, n_dissimilarities=12, d0="q0.9", random_state=0)
+    model.fit(X)  # what is imported on first use is not on the way
+    way = modules_entered_by(X, lambda: model.fit(X))
+    assert way[0] == "evclus.estimator"
+    assert "data.sources" in way, "there X becomes dissimilarities on demand"
+    assert len(way) - len(set(way)) <= MOST_RETURNS, way

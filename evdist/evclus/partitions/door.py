@@ -78,7 +78,6 @@ def needs_partitions(X: Any, asked: Asked, client: Any) -> bool:
         return False
     if forced:
         return True
-    lazy = is_dask(X)
     if not hasattr(X, "shape") and not isinstance(X, str | os.PathLike):
         return False  # a list or the like
     try:
@@ -87,7 +86,7 @@ def needs_partitions(X: Any, asked: Asked, client: Any) -> bool:
         return False  # what is wrong with it is told by the usual way
     if n <= PARTITION_ROWS:
         return False  # one partition would hold them all: nothing is gained
-    if lazy and client is not None:
+    if client is not None and is_dask(X):
         return True
     workers = 1 if client is None else smallest_worker(client)[0]
     if _usual(n, d, asked, workers) > _there(asked, client):
