@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,15 +85,33 @@ def wait_for_workers(client: Client, least: int = 1, seconds: float = 60.0) -> d
 def scattered(client: Client, values: Iterable[Any], workers: Iterable[str]) -> list[Any] | None:
     """Futures of `values`, each held by all of `workers`; None when one of them is lost meanwhile.
 
-    Of a worker that left before it was asked, the scheduler says KeyError.
+    On one machine they go straight to the workers, which takes a third of the time; else by way of
+    the scheduler, which can reach workers that the client cannot. Of a worker that left before it
+    was asked, the scheduler says KeyError.
     """
-    to = list(workers)
-    work = client.scatter(list(values), workers=to, broadcast=True, hash=False, asynchronous=True)
-    try:
-        return list(finished(client, work, to, lambda: None))
-    except (library().CancelledError, CancelledError, KeyError):
-        present(client)  # an error where it was the scheduler that went
+    to, what = list(workers), list(values)
+    if not set(to) <= set(present(client)):
         return None
+    straight = _on_this_machine([getattr(client.scheduler, "address", ""), *to])
+    for direct in [True, None] if straight else [None]:
+        work = client.scatter(
+            what, workers=to, broadcast=True, hash=False, direct=direct, asynchronous=True
+        )
+        try:
+            return list(finished(client, work, to, lambda: None))
+        except (library().CancelledError, CancelledError, KeyError):
+            present(client)  # an error where it was the scheduler that went
+            return None
+        except OSError:  # the scheduler is behind a tunnel, or a worker has just ended
+            if not direct:
+                raise
+    return None
+
+
+def _on_this_machine(addresses: Iterable[str]) -> bool:
+    """Whether all are addresses of sockets on loopback."""
+    hosts = [urlsplit(address).hostname or "" for address in addresses]
+    return all(host == "::1" or host.startswith("127.") for host in hosts)
 
 
 def run_on_workers(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import dask.config
 import numpy as np
@@ -27,6 +28,7 @@ from evdist.engine.cluster import ClusterExecutor, _pieces_of_workers
 from evdist.engine.progress import Progress
 from evdist.engine.worker_state import STATES
 from evdist.engine.workers import (
+    _on_this_machine,
     run_on_workers,
     scattered,
     smallest_worker,
@@ -365,6 +367,32 @@ def test_data_for_a_worker_that_has_just_left_are_sent_again(client):
     there = list(wait_for_workers(client))
     assert scattered(client, [1, 2], [*there, "tcp://127.0.0.1:1"]) is None
     assert client.gather(scattered(client, [1, 2], there)) == [1, 2]
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_data_go_straight_to_workers_of_this_machine_if_they_can(client, monkeypatch, reachable):
+    ways: list[bool | None] = []
+    scatter = client.scatter
+
+    def watched(*args: Any, direct: bool | None, **how: Any) -> Any:
+        ways.append(direct)
+        return scatter(*args, direct=direct, **how) if reachable or not direct else refused()
+
+    async def refused() -> None:
+        raise OSError("no route to the worker")
+
+    monkeypatch.setattr(client, "scatter", watched)
+    there = list(wait_for_workers(client))
+    sent = scattered(client, [1, 2], there)
+    assert client.gather(sent) == [1, 2]
+    assert all(set(held) == set(there) for held in client.who_has(sent).values())
+    assert ways == ([True] if reachable else [True, None])
+
+
+def test_only_loopback_is_this_machine():
+    assert _on_this_machine(["tls://127.0.0.1:8786", "tcp://[::1]:80"])
+    for other in ("tcp://10.0.0.3:80", "tcp://worker:80", "inproc://127/0/1", "tcp://[fe80::1]:80"):
+        assert not _on_this_machine(["tcp://127.0.0.1:8786", other]), other
 
 
 def _write(folder: str, name: str) -> None:

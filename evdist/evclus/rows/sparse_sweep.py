@@ -57,7 +57,7 @@ _NUMBERS = FREE + SLOTS
 #: As in `sweep`.
 _TOL, _NOISE = 1e-8, 1e-6
 #: Columns of a program.
-COLUMNS = 32
+COLUMNS = 31
 
 
 class _Look(NamedTuple):
