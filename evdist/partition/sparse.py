@@ -80,11 +80,23 @@ class SparseMasses:
             rows, columns = key
             if isinstance(columns, slice) and columns == slice(None):
                 return self[rows]
-            return self[rows].dense()[:, columns] if _several(rows) else self[rows][columns]
+            return self[rows]._columns(columns) if _several(rows) else self[rows][columns]
         if not _several(key):
             row = range(len(self))[key]
             return self[row : row + 1].dense()[0]
         return SparseMasses(self._taken(key), self.n_clusters)
+
+    def _columns(self, columns: Any) -> NDArray[np.float32]:
+        """Some columns of all rows: one from the lists, several from a few dense rows at a time."""
+        j = np.arange(self.shape[1])[columns]
+        if j.ndim:
+            parts = [self[lo : lo + _ROWS].dense()[:, j] for lo in range(0, len(self) or 1, _ROWS)]
+            return np.concatenate(parts)
+        T = np.asarray(self.rows[:])
+        if j == 0 or j == self.n_clusters + 1:  # the empty set, and Omega
+            return np.ascontiguousarray(T[:, min(int(j), 1)])
+        here = cluster_slots(T) == j - 1
+        return np.where(here, mass_slots(T), np.float32(0.0)).sum(axis=1, dtype=np.float32)
 
     def _taken(self, key: Any) -> NDArray[np.float32]:
         if not self.stored or (isinstance(key, slice) and (key.step is None or key.step > 0)):

@@ -8,7 +8,6 @@ N*   nonspecificity of an object, divided by log2 c so that it lies in [0, 1]:
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,19 +15,24 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from evdist.belief import FocalSets
-from evdist.belief import nonspecificity as object_nonspecificity
 from evdist.estimators.checks import one_of
-from evdist.partition import CredalPartition, Decisions, Summary, views
-from evdist.partition.rows import gather_rows
-from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame, tint
+from evdist.partition import CredalPartition, Decisions, Summary
+from evdist.plot.style import (
+    INK,
+    cluster_colour,
+    legend_below,
+    named_clusters,
+    new_axes,
+    plain_frame,
+    tint,
+)
 
 SizeRule = Literal["decision", "mass", "dominance"]
 
 UNION, EMPTY = "#0072B2", "#D55E00"
-#: More clusters than this are not read one by one: the largest get a bar, the rest one together.
-MOST_BARS = 25
 REST = "#777777"
+#: A bar of the rest that is longer than so many of the longest others is left out.
+MOST_LENGTHS = 3
 
 
 def sizes(
@@ -40,7 +44,8 @@ def sizes(
 ) -> Axes:
     """Sizes of clusters: sure members (full bar), possible members (pale end), outliers.
 
-    Of more than 25 clusters the 24 largest are shown, and the others together.
+    Of more than 25 clusters the 24 largest are shown, and the others together; by a number alone
+    where their bar would leave no room for those of the largest.
 
     Parameters
     ----------
@@ -54,9 +59,13 @@ def sizes(
         That of the decision; or what :meth:`CredalPartition.decide` said, where it is known.
     """
     counted = _counted(partition, rule, level)
-    named = _named(counted.largest)
+    named = named_clusters(counted.largest)
     sure, possible = (_with_rest(x, named) for x in (counted.sure, counted.possible))
     outliers = counted.outliers
+    ends = [f"{s:,}" if s == p else f"{s:,} to {p:,}" for s, p in zip(sure, possible, strict=True)]
+    if len(named) < len(sure) and possible[-1] > MOST_LENGTHS * max(possible[:-1].max(), outliers):
+        sure[-1] = possible[-1] = 0
+        ends[-1] += " (no bar)"
     ax = _rows_of_bars(named, partition.n_clusters, ax)
     at = np.arange(len(sure))
     colours = [cluster_colour(int(k)) for k in named] + [REST] * (len(sure) - len(named))
@@ -73,7 +82,6 @@ def sizes(
         gid="possible",
     )
     ax.barh(len(sure), outliers, color=INK, height=0.7, gid="outliers")
-    ends = [f"{s:,}" if s == p else f"{s:,} to {p:,}" for s, p in zip(sure, possible, strict=True)]
     _end_texts(ax, np.append(possible, outliers), [*ends, f"{outliers:,}"])
     grey = "#777777"
     legend_below(
@@ -123,7 +131,7 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
     """
     every = _by_cluster(partition)
     mean = float(every[1:].sum() / max(partition.n_objects, 1))
-    named = _named(every[0, :-1])
+    named = named_clusters(every[0, :-1])
     present, unions, empty = (np.append(_with_rest(x[:-1], named), x[-1]) for x in every)
     members = np.maximum(present, 1)
     from_unions, from_empty = unions / members, empty / members
@@ -153,33 +161,13 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
 
 def _by_cluster(partition: CredalPartition) -> NDArray[np.float64]:
     """(3, c + 1) objects of each cluster and outliers, and the sums of both parts over them."""
-    sums = partial(_sums, focal=partition.focal_sets)
-    return np.sum(gather_rows(sums, partition.mass), axis=0)
-
-
-def _sums(m: NDArray[Any], first: int, focal: FocalSets) -> NDArray[np.float64]:
-    """The sums of one block of masses (b, f)."""
-    c = focal.n_clusters
-    m = np.ascontiguousarray(m, dtype=np.float64)
-    group = np.where(views.outliers(m, focal), c, views.labels(m, focal, "plausibility"))
-    parts = (None, *_two_parts(m, first, focal).T)
-    return np.stack([np.bincount(group, weights=w, minlength=c + 1) for w in parts])
-
-
-def _two_parts(m: NDArray[Any], first: int, focal: FocalSets) -> NDArray[np.float64]:
-    """(b, 2) parts of N* of one block of masses (b, f): on unions, and on the empty set."""
-    whole = np.log2(focal.n_clusters)
-    empty = m[:, 0] * whole
-    unions = np.maximum(object_nonspecificity(m, focal) - empty, 0.0)
+    c = partition.n_clusters
+    group = np.asarray(partition.labels(outlier=c))
+    both = np.asarray(partition.object_nonspecificity())
     # With one cluster nothing can be unspecific: log2 1 = 0, and so are both parts.
-    return np.stack([unions, empty], axis=1) / max(whole, 1.0)
-
-
-def _named(sizes: NDArray[Any]) -> NDArray[np.intp]:
-    """The clusters that get a bar of their own: all of them, or the largest where they are many."""
-    if len(sizes) <= MOST_BARS:
-        return np.arange(len(sizes))
-    return np.argsort(-np.asarray(sizes), kind="stable")[: MOST_BARS - 1]
+    empty = np.asarray(partition.mass[:, 0], dtype=np.float64) if c > 1 else np.zeros(len(both))
+    parts = (None, np.maximum(both - empty, 0.0), empty)
+    return np.stack([np.bincount(group, weights=w, minlength=c + 1) for w in parts])
 
 
 def _with_rest(values: NDArray[Any], named: NDArray[np.intp]) -> NDArray[Any]:

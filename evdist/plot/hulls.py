@@ -26,10 +26,12 @@ from evdist.partition.open_sets import OpenTable
 from evdist.partition.rows import gather_rows, map_rows
 from evdist.plot.style import (
     INK,
+    MOST_NAMED,
     RASTER_FROM,
     cluster_colour,
     cluster_marker,
     legend_below,
+    named_clusters,
     new_axes,
     plain_frame,
     some_rows,
@@ -38,6 +40,10 @@ from evdist.plot.style import (
 
 #: Points above which those well inside are left out before the hull.
 MANY = 1 << 12
+#: Clusters that have hulls where they are many: more hulls would lie on each other.
+MOST_HULLS = 12
+#: Objects of the clusters that are not told apart.
+OTHERS = "#C4C4C4"
 
 Rows = NDArray[np.intp]
 Rule = Literal["mass", "dominance", "decision"]
@@ -57,7 +63,8 @@ def approximations(
 
     Sure members are filled, objects between clusters pale, outliers circled. Every object counts
     for the hulls; above ``max_points`` objects only a random sample of them, all corners of hulls
-    and the outliers are drawn, and the figure says so.
+    and the outliers are drawn, and the figure says so. Of more than 25 clusters the 12 largest have
+    hulls, numbers and colours; the objects of the others are grey dots.
 
     Parameters
     ----------
@@ -90,11 +97,16 @@ def approximations(
     classes = None if y is None else _checked_classes(y, n)
     best = np.asarray(partition.assigned())
     outlier = best == 0
+    c = partition.n_clusters
+    many = c > MOST_NAMED
+    members = np.asarray(partition.labels())[~outlier] if many else np.arange(c)
+    named = named_clusters(np.bincount(members, minlength=c), MOST_HULLS)
 
     ax = new_axes(ax, height=4.6)
     corners = []
     home = np.full(n, -1, dtype=np.int32)  # the cluster that an object surely belongs to
-    for k, (sure, between) in enumerate(_members(partition, best, rule, level)):
+    found = _members(partition, best, rule, level, named)
+    for k, (sure, between) in zip(named.tolist(), found, strict=True):
         home[sure] = k
         colour = cluster_colour(k) if classes is None else INK
         sure_hull = _hull_of(xy, sure)
@@ -111,14 +123,17 @@ def approximations(
     xy, home, outlier = xy[shown], home[shown], outlier[shown]
     labels = np.asarray(partition[shown].labels())
     hue = None if classes is None else np.unique(classes, return_inverse=True)[1][shown]
-    _points(ax, xy, labels, home >= 0, outlier, hue)
-    _numbers(ax, xy, labels, home, outlier, partition.n_clusters)
+    _points(ax, xy, labels, home >= 0, outlier, hue, named)
+    _numbers(ax, xy, labels, home, outlier, named, c)
     decided = rule == "decision"
     title = "Sure, between and outliers" if decided else "Lower and upper approximations"
     ax.set(xlabel=names[0], ylabel=names[1], title=title)
+    notes = [f"the {len(named)} largest of {c:,} clusters, others grey"] if many else []
     if shown.size < n:
-        note = f"{shown.size:,} of {n:,} objects drawn; hulls of all"
-        ax.annotate(note, (0.01, 0.01), xycoords="axes fraction", fontsize=7, color=INK, zorder=6)
+        notes.append(f"{shown.size:,} of {n:,} objects drawn; hulls of all")
+    ax.annotate(
+        "\n".join(notes), (0.01, 0.01), xycoords="axes fraction", fontsize=7, color=INK, zorder=6
+    )
     _legend(ax, classes, has_outliers=bool(outlier.any()), decided=decided)
     plain_frame(ax)
     return ax
@@ -129,8 +144,9 @@ def _members(
     best: Rows,
     rule: Rule,
     level: float | Decisions | None,
+    clusters: Rows,
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Of each cluster, the rows that surely belong to it, and those that possibly do.
+    """Of each of these clusters, the rows that surely belong to it, and those that possibly do.
 
     ``best`` are the focal sets of largest mass.
     """
@@ -144,9 +160,9 @@ def _members(
     else:
         sets = np.asarray(partition.upper(rule=rule))
     single = np.asarray(sets.sum(axis=1) == 1)
-    for k in range(sets.shape[1]):
-        clusters = np.asarray(sets[:, k])
-        yield np.flatnonzero((clusters & single)[rows]), np.flatnonzero((clusters & ~single)[rows])
+    for k in clusters.tolist():
+        named = np.asarray(sets[:, k])
+        yield np.flatnonzero((named & single)[rows]), np.flatnonzero((named & ~single)[rows])
 
 
 def plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
@@ -253,14 +269,18 @@ def _points(
     sure: NDArray[np.bool_],
     outlier: NDArray[np.bool_],
     hue: NDArray[np.intp] | None,
+    named: Rows,
 ) -> None:
-    """The objects: the marker that of the cluster, the colour, too, unless there is a `hue`."""
+    """The objects: the marker that of the cluster, the colour, too, unless there is a `hue`.
+
+    Those of clusters that are not `named` are dots below the others.
+    """
     size = 18 if len(xy) <= 500 else 9 if len(xy) <= RASTER_FROM else 4
     pixels = len(xy) > RASTER_FROM
     names = [cluster_colour(h) for h in range(int((labels if hue is None else hue).max()) + 1)]
     strong = to_rgba_array(names)
     pale = to_rgba_array([tint(name) for name in names])
-    for k in np.unique(labels):
+    for k in np.intersect1d(labels, named):
         for kind, chosen, face in (
             ("between", ~sure & ~outlier, pale),
             ("sure", sure & ~outlier, strong),
@@ -281,6 +301,19 @@ def _points(
                     rasterized=pixels,
                     zorder=2,
                 )
+    other = ~np.isin(labels, named) & ~outlier
+    if other.any():
+        ax.scatter(
+            xy[other, 0],
+            xy[other, 1],
+            s=size,
+            marker=".",
+            color=OTHERS if hue is None else pale[hue[other]],
+            linewidths=0,
+            gid="others",
+            rasterized=pixels,
+            zorder=1.5,
+        )
     if outlier.any():
         ax.scatter(
             xy[outlier, 0],
@@ -302,10 +335,11 @@ def _numbers(
     labels: NDArray[np.intp],
     home: NDArray[np.int32],
     outlier: NDArray[np.bool_],
+    named: Rows,
     n_clusters: int,
 ) -> None:
-    """The number of each cluster amid its sure members, or its labelled ones if none is sure."""
-    for k in range(n_clusters):
+    """The number of each named cluster amid its sure members, or its labelled ones."""
+    for k in named.tolist():
         members = home == k
         if not members.any():
             members = (labels == k) & ~outlier

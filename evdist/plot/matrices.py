@@ -17,12 +17,22 @@ from scipy.spatial.distance import pdist, squareform
 
 from evdist.metrics import pairwise_belief, pairwise_plausibility
 from evdist.partition import CredalPartition
-from evdist.plot.style import INK, cluster_colour, legend_below, new_axes, plain_frame
+from evdist.plot.style import (
+    INK,
+    MOST_NAMED,
+    cluster_colour,
+    legend_below,
+    named_clusters,
+    new_axes,
+    plain_frame,
+)
 
 #: Objects along each side of an image: more could not be told apart on paper.
 MOST_OBJECTS = 1_000
 #: Clusters named along an axis at most: more names would lie on each other.
 MOST_NAMES = 20
+#: Letters of all names side by side under an image.
+MOST_LETTERS = 24
 
 
 def distance_matrix(
@@ -39,7 +49,8 @@ def distance_matrix(
     X : (n, d) array, or (n, n) dissimilarities with ``metric="precomputed"``
         Of more than 1,000 objects, evenly spaced ones are shown.
     labels : (n,) integers, optional
-        Clusters or classes: objects are sorted by them, and lines drawn between.
+        Clusters or classes: objects are sorted by them, and lines drawn between. Of more than 25
+        the 24 largest are shown.
     metric : str
         One of :func:`scipy.spatial.distance.pdist`, or "precomputed".
     """
@@ -54,7 +65,7 @@ def distance_matrix(
     else:
         D = squareform(pdist(values[rows], metric))
     ax = _image(D, groups, ax, "dissimilarity", None)
-    ax.set_title("Dissimilarities")
+    ax.set_title(f"Dissimilarities{_left_out(labels)}")
     return ax
 
 
@@ -63,6 +74,7 @@ def relation_matrix(
     *,
     what: Literal["belief", "plausibility"] = "plausibility",
     labels: ArrayLike | None = None,
+    max_objects: int = MOST_OBJECTS,
     ax: Axes | None = None,
 ) -> Axes:
     """How surely (belief) or possibly (plausibility) two objects are in one cluster, as an image.
@@ -70,26 +82,30 @@ def relation_matrix(
     Parameters
     ----------
     partition : CredalPartition of n objects
-        Of more than 1,000 objects, evenly spaced ones are shown.
+        Of more than ``max_objects``, evenly spaced ones are shown.
     what : {"belief", "plausibility"}
     labels : (n,) integers, optional
-        The order of the objects; by default that of the partition's own labels.
+        The order of the objects; by default that of the partition's own labels. Of more than 25
+        clusters the 24 largest are shown.
+    max_objects : int
     """
     found = {"belief": pairwise_belief, "plausibility": pairwise_plausibility}.get(what)
     if found is None:
         raise ValueError(f'what must be "belief" or "plausibility", got {what!r}.')
     own = np.asarray(partition.labels()) if labels is None else labels
-    rows, groups = _order(partition.n_objects, own)
+    rows, groups = _order(partition.n_objects, own, max_objects)
     some = partition[rows]
     R = squareform(np.asarray(found(some), dtype=float), checks=False)
     # An object and itself: nothing is asked of the pair, and the image has no hole.
     np.fill_diagonal(R, 1.0)
     ax = _image(R, groups, ax, f"{what} of being together", (0.0, 1.0))
-    ax.set_title("Relation of pairs")
+    ax.set_title(f"Relation of pairs{_left_out(own)}")
     return ax
 
 
-def _order(n: int, labels: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
+def _order(
+    n: int, labels: ArrayLike | None, most: int = MOST_OBJECTS
+) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
     """The objects to show, those of a group side by side, and their groups."""
     if labels is None:
         order, groups = np.arange(n), None
@@ -97,10 +113,18 @@ def _order(n: int, labels: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[
         groups = np.asarray(labels)
         if groups.shape != (n,):
             raise ValueError(f"labels must be one for each of the {n} objects, got {groups.shape}.")
-        order = np.argsort(groups, kind="stable")
-    if n > MOST_OBJECTS:
-        order = order[np.linspace(0, n - 1, MOST_OBJECTS).round().astype(np.intp)]
+        _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+        order = np.argsort(number, kind="stable")
+        order = order[np.isin(number[order], named_clusters(sizes))]
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).round().astype(np.intp)]
     return order, None if groups is None else groups[order]
+
+
+def _left_out(labels: ArrayLike | None) -> str:
+    """For a title: which groups are shown, where not all are."""
+    groups = 0 if labels is None else len(np.unique(np.asarray(labels)))
+    return f", {MOST_NAMED - 1} largest of {groups:,}" if groups > MOST_NAMED else ""
 
 
 def _image(
@@ -125,8 +149,10 @@ def _image(
             ax.axvline(edge - 0.5, color="#CC3311", lw=0.8)
         middle = (edges[:-1] + edges[1:] - 1) / 2
         few = slice(None, None, -(-len(names) // MOST_NAMES))  # all, every second, ...
-        ax.set_xticks(middle[few], [str(name) for name in names[few]], parse_math=False)
-        ax.set_yticks(middle[few], [str(name) for name in names[few]], parse_math=False)
+        texts = [str(name) for name in names[few]]
+        upright = 90 if sum(map(len, texts)) > MOST_LETTERS else 0
+        ax.set_xticks(middle[few], texts, rotation=upright, parse_math=False)
+        ax.set_yticks(middle[few], texts, parse_math=False)
         ax.tick_params(length=0)
     ax.set(xlabel="object" if groups is None else "objects by cluster")
     return ax

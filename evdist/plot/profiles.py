@@ -29,6 +29,8 @@ from evdist.plot.style import (
 MOST_OBJECTS = 500
 #: Rows and columns of a table that can be read.
 MOST_CELLS = 30
+#: Digits side by side under an axis.
+MOST_DIGITS = 32
 
 
 def mass_profile(
@@ -78,9 +80,10 @@ def mass_profile(
     if objects is None:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
-        few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 8)).round().astype(int))
+        room = min(len(rows), 8, MOST_DIGITS // len(str(rows.max())))
+        few = np.unique(np.linspace(0, len(rows) - 1, room).round().astype(int))
         ax.set_xticks(few, [str(rows[t]) for t in few])
-    left_out = "" if len(shown) == len(sets) else f" ({len(shown)} of {len(sets)} focal sets)"
+    left_out = "" if len(shown) == len(sets) else f" ({len(shown)} of {len(sets):,} focal sets)"
     ax.set(xlabel="object", ylabel="mass", ylim=(-0.03, 1.03), title=f"Masses{left_out}")
     legend_below(ax, min(4, len(shown)))
     plain_frame(ax, grid="y")

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 COLOURS = (
     "#0072B2",  # blue
@@ -36,6 +36,8 @@ INK = "#333333"
 GRID = "#D9D9D9"
 #: Beyond this, points are drawn as pixels even in vector files, which stay small that way.
 RASTER_FROM = 2_000
+#: More clusters than this are not told apart one by one: the largest are, the rest are one.
+MOST_NAMED = 25
 
 
 def cluster_colour(k: int) -> str:
@@ -52,6 +54,14 @@ def tint(colour: str, strength: float = 0.35) -> str:
     """The colour mixed with white; ``strength`` 1 leaves it, 0 gives white."""
     red, green, blue = (1.0 - strength * (1.0 - channel) for channel in to_rgb(colour))
     return to_hex((red, green, blue))
+
+
+def named_clusters(sizes: ArrayLike, most: int = MOST_NAMED - 1) -> NDArray[np.intp]:
+    """The clusters that a figure tells apart: all of them, or the largest where they are many."""
+    found = np.asarray(sizes)
+    if len(found) <= MOST_NAMED:
+        return np.arange(len(found))
+    return np.argsort(-found, kind="stable")[:most]
 
 
 def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:

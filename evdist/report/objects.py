@@ -47,6 +47,7 @@ def object_data(
         "probability": _three(chance[np.arange(len(m)), label]),
         "margin": _three(decisions.margin(m, focal)),
         "empty": _three(m[:, 0]),
+        "largest": np.argsort(-answer.members()[1], kind="stable").tolist(),
         "colours": [cluster_colour(k) for k in range(focal.n_clusters)],
         "markers": [cluster_marker(k) for k in range(focal.n_clusters)],
     }

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from evdist import __version__, plot
 from evdist.partition import CredalPartition, Summary
 from evdist.plot import PairDensity
-from evdist.report.facts import Facts, collect, duration, in_words, plain
+from evdist.plot.style import named_clusters
+from evdist.report.facts import ClusterRow, Facts, collect, duration, in_words, plain
 from evdist.report.objects import DRAWN, Describe, described, object_data
 
 #: Uncertain objects that are explained.
@@ -225,25 +226,26 @@ def _pictures(
             "Solid lines enclose the objects that are surely in a cluster, dashed lines also those "
             "for which it stays open. Circles are outliers.",
         )
+    rows, smaller = _told(facts)
     sizes = "; ".join(
         f"cluster {row.number}: {row.sure:,} to {row.possible:,}"
-        for row in facts.clusters
+        for row in rows
         if row.number is not None
     )
     yield _picture(
         plot.to_svg(plot.sizes(partition, level=facts.answer)),
-        f"Bar chart of the number of sure to possible members. {sizes}; "
+        f"Bar chart of the number of sure to possible members. {sizes}{smaller}; "
         f"outliers: {facts.summary.n_outliers:,}.",
         "How many objects surely (full bars) and possibly (with the hatched ends) belong to each "
         "cluster.",
     )
     doubts = "; ".join(
         f"{'' if row.number is None else 'cluster '}{row.name}: {row.nonspecificity:.3f}"
-        for row in facts.clusters
+        for row in rows
     )
     yield _picture(
         plot.to_svg(plot.nonspecificity(partition)),
-        f"Bar chart of the mean nonspecificity. {doubts}.",
+        f"Bar chart of the mean nonspecificity. {doubts}{smaller}.",
         "How unsure the cluster of an object is on average, and whether the doubt lies between "
         "clusters or in belonging to any.",
     )
@@ -266,6 +268,15 @@ def _pictures(
         )
 
 
+def _told(facts: Facts) -> tuple[list[ClusterRow], str]:
+    """The rows that the texts beside figures name, and words for the others."""
+    sizes = [row.possible or 0 for row in facts.clusters if row.number is not None]
+    named = set(named_clusters(sizes).tolist())
+    rows = [row for row in facts.clusters if row.number is None or row.number in named]
+    left = len(sizes) - len(named)
+    return rows, f"; and {left:,} smaller clusters" if left else ""
+
+
 def _profile(partition: CredalPartition, facts: Facts) -> _Picture:
     """Masses object by object: of all, or of the most uncertain."""
     n = partition.n_objects
@@ -283,11 +294,9 @@ def _profile(partition: CredalPartition, facts: Facts) -> _Picture:
 def _relations(partition: CredalPartition) -> _Picture:
     """How possibly two objects are in one cluster, objects of a cluster side by side."""
     n = partition.n_objects
-    order = np.argsort(np.asarray(partition.labels()), kind="stable")
-    some = order[np.linspace(0, n - 1, min(n, RELATED)).round().astype(np.intp)]
-    shown = f"{len(some):,} of {n:,} objects" if n > len(some) else f"{n:,} objects"
+    shown = f"{RELATED:,} of {n:,} objects" if n > RELATED else f"{n:,} objects"
     return _picture(
-        plot.to_svg(plot.relation_matrix(partition[some])),
+        plot.to_svg(plot.relation_matrix(partition, max_objects=RELATED)),
         f"Image of the plausibility that two objects are in one cluster, for {shown}.",
         "How possible it is that two objects belong together. Dark squares on the diagonal are "
         "clusters; dark fields beside it are clusters that are hard to tell apart.",

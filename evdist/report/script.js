@@ -11,7 +11,7 @@
     p: "M0-5L4.8-1.5L2.9 4H-2.9L-4.8-1.5Z",
   };
   const RING = "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0-5 0Z";
-  const WIDE = 760, HIGH = 460, LEFT = 44, BELOW = 34, SHOWN = 50;
+  const WIDE = 760, HIGH = 460, LEFT = 44, BELOW = 34, SHOWN = 50, NAMED = 24;
 
   const make = (name, attributes = {}, text = null) => {
     const node = document.createElement(name);
@@ -152,7 +152,9 @@
       points.push(point);
       picture.append(point);
     }
-    data.colours.forEach((_, k) => {
+    const many = data.largest.length > NAMED + 1;
+    const numbers = [];  // of clusters, the largest first; one that would lie on another is left out
+    data.largest.forEach((k) => {
       let mine = [];
       for (const most of [0, 1]) {  // amid the sure members, or the others where none is sure
         if (!mine.length) for (let i = 0; i < count; i++)
@@ -160,9 +162,13 @@
       }
       if (!mine.length) return;
       const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1];
+      const x = across(middle(mine.map((i) => data.x[i])));
+      const y = up(middle(mine.map((i) => data.y[i])));
+      const half = 6 * String(k).length + 4; // the halo included
+      if (many && numbers.some((n) => Math.abs(n.x - x) < n.half + half && Math.abs(n.y - y) < 18)) return;
+      numbers.push({ x, y, half });
       picture.append(draw("text", {
-        class: "number", "text-anchor": "middle", "dominant-baseline": "central",
-        x: across(middle(mine.map((i) => data.x[i]))), y: up(middle(mine.map((i) => data.y[i]))),
+        class: "number", "text-anchor": "middle", "dominant-baseline": "central", x, y,
       }, k));
     });
     data.axes.forEach((name, axis) => picture.append(draw("text", axis
@@ -176,9 +182,12 @@
       item.append(sign, ` ${name}`);
       legend.append(item);
     };
-    data.colours.slice(0, 24).forEach((hue, k) =>
-      key(SHAPES[data.markers[k]] || SHAPES.s, "sure", hue, `cluster ${k}`));
-    if (data.colours.length > 24) legend.append(make("span", {}, `and ${data.colours.length - 24} more`));
+    const more = many ? data.largest.length - NAMED : 0;
+    const named = many ? data.largest.slice(0, NAMED) : data.largest.map((_, k) => k);
+    named.forEach((k) =>
+      key(SHAPES[data.markers[k]] || SHAPES.s, "sure", data.colours[k], `cluster ${k}`));
+    if (many) legend.append(make("span", {}, `and ${more.toLocaleString("en")} smaller ones, `
+      + "whose signs repeat: point at an object to see its cluster"));
     key(SHAPES.s, "between", "#777777", "between clusters (pale)");
     key(RING, "outlier", "#777777", "outlier");
     frame.append(picture, tip);

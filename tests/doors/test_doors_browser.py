@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -92,3 +93,23 @@ def test_a_click_on_a_head_sorts(page):
 
 def test_axes_are_named_after_the_columns(page):
     assert page.locator("svg .axis").all_text_contents() == ["age", "spent"]
+
+
+def test_numbers_of_many_clusters_do_not_lie_on_each_other(page, tmp_path):
+    """The largest have theirs; the legend names them, and says that the others' signs repeat."""
+    y = np.repeat(np.arange(300), np.arange(1, 301) % 23 + 1)
+    X = np.random.default_rng(0).normal(size=(len(y), 2)) + y[:, None] % 7
+    many = page.context.browser.new_page()
+    many.goto(f"file://{write_report(tmp_path / 'many.html', CredalPartition.from_labels(y), X=X)}")
+    boxes = [one.bounding_box() for one in many.locator(".map text.number").all()]
+    assert 24 < len(boxes) < 300
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            aside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+            # Boxes of text are higher than its digits.
+            assert aside or abs(a["y"] - b["y"]) >= 0.6 * a["height"], (a, b)
+    legend = many.locator(".legend").inner_text()
+    named = [int(k) for k in re.findall(r"cluster (\d+)", legend)]
+    assert len(named) == 24 and named[0] == 21, "the first of those with most objects"
+    assert "and 276 smaller ones" in legend
+    many.close()

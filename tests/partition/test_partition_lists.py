@@ -214,7 +214,34 @@ def test_no_look_makes_lists_dense(monkeypatch, tmp_path):
     decided.open[:, 7].sum()
     lists.to_frame()
     lists.save(tmp_path / "p.csv")
+    for column in (0, 7, -1):
+        lists.mass[:, column].sum()
+    plt.close(plot.nonspecificity(lists).figure)
+    plt.close(plot.sizes(lists).figure)
     assert lists[5:9] == lists[[5, 6, 7, 8]]
+
+
+@pytest.mark.parametrize("c", [30, 300])
+def test_columns_of_lists_are_those_of_dense_rows(c):
+    lists, dense = both(c, 2000, 3)
+    for columns in (0, 1, 17, c, c + 1, -1, [5, 0], slice(3, 6), slice(0, 0)):
+        same(lists.mass[:, columns], dense.mass[:, columns])
+    same(lists.mass[4:9, 2], dense.mass[4:9, 2])
+    same(lists.mass[[], 2], dense.mass[[], 2])
+    same(lists.mass[3, [1, 2]], dense.mass[3, [1, 2]])
+    for wrong in (c + 2, -c - 3):
+        with pytest.raises(IndexError, match=f"size {c + 2}"):
+            lists.mass[:, wrong]
+
+
+@pytest.mark.parametrize("c", [30, 300])
+def test_doubt_by_cluster_of_lists_is_that_of_dense_rows(c):
+    drawn = []
+    for partition in both(c, 500, 4):
+        ax = plot.nonspecificity(partition)
+        drawn.append([bar.get_width() for bars in ax.containers for bar in bars])
+        plt.close(ax.figure)
+    np.testing.assert_allclose(*drawn, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("n", [0, 1, 300])
