@@ -80,11 +80,15 @@ def begin(
     tell: Callable[[Progress], object],
     *,
     linked: bool,
+    known: Groups | None = None,
 ) -> Beginning:
-    """All that comes before the first sweep but the dissimilarities of the pairs."""
+    """All that comes before the first sweep but the dissimilarities of the pairs.
+
+    `known` are the groups of the same data and settings, where they have been found before.
+    """
     if begins_with_groups(source.n, family, settings):
         tell(Progress("group objects", 0, 0))
-        return _from_groups(source, family, settings, starter, n_threads, linked)
+        return _from_groups(source, family, settings, starter, n_threads, linked, known)
     # A permutation of many objects takes as long as the start on a device.
     with ThreadPoolExecutor(1) as beside:
         drawn = beside.submit(draw_layout, source.n, settings.k, settings.seed)
@@ -99,12 +103,14 @@ def begin(
         return Beginning(landmarks.d0, curve, starts, landmarks, drawn.result())
 
 
-def layout_of(source: Source, family: FocalSets, settings: Settings, n_threads: int) -> Layout:
-    """The graph that :func:`begin` would give, without the rest."""
+def layout_of(
+    source: Source, family: FocalSets, settings: Settings, n_threads: int
+) -> tuple[Layout, Groups | None]:
+    """The graph that :func:`begin` would give, and the groups that it comes from, if any."""
     if not begins_with_groups(source.n, family, settings):
-        return draw_layout(source.n, settings.k, settings.seed)
+        return draw_layout(source.n, settings.k, settings.seed), None
     groups = find_groups(source, settings.n_clusters, settings.seed, n_threads)
-    return _near(groups, settings)
+    return _near(groups, settings), groups
 
 
 def has_sparse_rows(family: FocalSets, settings: Settings) -> bool:
@@ -129,11 +135,13 @@ def _from_groups(
     starter: Starter,
     n_threads: int,
     linked: bool,
+    known: Groups | None,
 ) -> Beginning:
     # A permutation of many objects takes as long as the rest on a device.
     with ThreadPoolExecutor(1) as beside:
         drawn = beside.submit(shuffled, source.n, settings.k, settings.seed)
-        groups = starter.groups(source, settings.n_clusters, settings.seed, n_threads)
+        c, seed = settings.n_clusters, settings.seed
+        groups = known or starter.groups(source, c, seed, n_threads)
         layout = beside.submit(lambda: _near(groups, settings, drawn.result()))
         return _begun(source, family, settings, starter, groups, layout, linked)
 

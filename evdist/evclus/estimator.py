@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
-from evdist.data.sources import PairList
+from evdist.data.sources import PairList, Source
 from evdist.data.sparse import SPARSE_METRICS
 from evdist.engine.admission import admitted
 from evdist.engine.progress import Progress
@@ -24,6 +24,7 @@ from evdist.estimators.saved import same_part
 from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import USUAL, checked_settings
 from evdist.evclus.geodesic import load_map, save_map
+from evdist.evclus.groups import Groups
 from evdist.evclus.input import rows_to_compare
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.memory import check_disk, check_memory, worker_need
@@ -42,7 +43,7 @@ from evdist.evclus.sites import (
     takes_groups,
 )
 from evdist.evclus.solver import Constraints, Fit, first_focal_sets, fit_evclus
-from evdist.evclus.start import place
+from evdist.evclus.start import Settings, place
 from evdist.evclus.stored import (
     check_landmarks,
     load_kept,
@@ -252,10 +253,11 @@ class EVCLUS(RowMasses, CredalClusterer):
         if self.checkpoint is not None:
             check_disk(data, settings, str(self.checkpoint))
         need = worker_need(data, settings, client)
+        known = self._known_groups(data, settings) if rows is None else None
         with self._reporting() as report, admitted(client, need, report):
             fit = fit_evclus(
                 data, settings, constraints=constraints, weight=weight,
-                site=site_of(self, client, rows), report=report,
+                site=site_of(self, client, rows), report=report, known=known,
             )  # fmt: skip
         return self._take(fit)
 
@@ -280,12 +282,21 @@ class EVCLUS(RowMasses, CredalClusterer):
         if self.checkpoint is not None and not isinstance(data, PairList):
             check_disk(data, settings, str(self.checkpoint))
             family = first_focal_sets(settings.focal_sets, settings.n_clusters)
-            layout = layout_of(data, family, settings, thread_count(self.n_jobs))
+            layout, groups = layout_of(data, family, settings, thread_count(self.n_jobs))
+            if groups is not None:  # the fit that follows begins with them
+                self._sampled = _basis(data, settings), groups
             need = worker_need(data, settings, client)
             with self._reporting() as report, admitted(client, need, report):
                 # The store holds dissimilarities as they are: no d0 is needed yet.
                 site_of(self, client).sample(data, layout, 1.0, seed)
         return self
+
+    def _known_groups(self, data: Source | PairList, settings: Settings) -> Groups | None:
+        """The groups that `sample_pairs` has found, where they are those of this fit."""
+        basis, groups = self.__dict__.pop("_sampled", (None, None))
+        if groups is None or isinstance(data, PairList) or basis != _basis(data, settings):
+            return None
+        return groups
 
     @property
     def _resolved(self) -> str | Callable:
@@ -395,3 +406,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         """
         check_is_fitted(self, "credal_partition_")
         return self._kept.delta, self._kept.conflicts(self.credal_partition_)
+
+
+def _basis(source: Source, settings: Settings) -> tuple[str, int, int]:
+    """What groups follow from."""
+    return source.fingerprint(), settings.n_clusters, settings.seed

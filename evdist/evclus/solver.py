@@ -24,6 +24,7 @@ from evdist.engine.progress import Progress, Report
 from evdist.evclus.begin import begin
 from evdist.evclus.confirm import Members
 from evdist.evclus.d0 import given_d0
+from evdist.evclus.groups import Groups
 from evdist.evclus.irqp import Stop, Sweeps
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.late import late_rows
@@ -104,8 +105,9 @@ def fit_evclus(
     weight: NDArray | None = None,
     site: Site,
     report: Report = None,
+    known: Groups | None = None,
 ) -> Fit:
-    """Fit EVCLUS; with `constraints`, k-CEVCLUS."""
+    """Fit EVCLUS; with `constraints`, k-CEVCLUS. `known` are groups as `begin` takes them."""
     rows = site.backend
     if report is not None and rows.news is not None:
         report(Progress(rows.news, 0, 0))
@@ -128,8 +130,9 @@ def fit_evclus(
     else:
         tell = report or (lambda news: None)
         found = begin(
-            data, first, settings, site.starter, site.n_threads, tell, linked=bool(constraints)
-        )
+            data, first, settings, site.starter, site.n_threads, tell,
+            linked=bool(constraints), known=known,
+        )  # fmt: skip
         d0, curve, starts, landmarks = found.d0, found.d0_curve, found.starts, found.landmarks
         layout, sparse, groups = found.layout, found.sparse, found.groups
         tell(Progress("draw pairs", 0, 0))

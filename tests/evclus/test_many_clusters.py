@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,11 @@ from sklearn.metrics import adjusted_rand_score
 from evdist import EVCLUS, CredalPartition
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
+from evdist.evclus import begin
 from evdist.evclus.groups import SPARSE_FROM, find_groups, likelier, near_share
 from evdist.evclus.means import CELLS_FROM, Means
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
+from evdist.evclus.rows import numba as rows_numba
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.sparse_loss import sparse_objective
 from evdist.evclus.rows.sparse_sweep import update_sparse
@@ -286,6 +289,33 @@ def test_a_stored_fit_has_the_same_bits(
         stored.sample_pairs(X).fit(X)
     resumed = EVCLUS(40, random_state=0, checkpoint=f"{tmp_path}/job").fit(X)
     assert resumed.credal_partition_ == model.credal_partition_
+
+
+@pytest.mark.parametrize("other", ["nothing", "data", "seed", "number"])
+def test_groups_that_the_pairs_were_drawn_from_are_found_once(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS], tmp_path: Path, monkeypatch, other: str
+) -> None:
+    X, _, model = fitted
+    found: list[int] = []
+
+    def counted(source: Any, c: int, *rest: Any) -> Any:
+        found.append(c)
+        return find_groups(source, c, *rest)
+
+    for module in (begin, rows_numba):
+        monkeypatch.setattr(module, "find_groups", counted)
+    stored = EVCLUS(40, random_state=0, checkpoint=f"{tmp_path}/job").sample_pairs(X)
+    if other == "nothing":
+        assert stored.fit(X).credal_partition_ == model.credal_partition_
+        assert found == [40]
+    else:  # another fit than that which was prepared finds its own
+        changed = {"seed": {"random_state": 1}, "number": {"n_clusters": 41}}.get(other, {})
+        stored.set_params(checkpoint=None, **changed)
+        stored.fit(X[::2] if other == "data" else X)
+        assert found == [40, changed.get("n_clusters", 40)]
+    found.clear()
+    stored.set_params(checkpoint=None).fit(X)
+    assert len(found) == 1, "kept for one fit only"
 
 
 def test_new_objects_go_to_their_clusters(

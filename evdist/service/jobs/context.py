@@ -39,6 +39,8 @@ class Job:
     connect: Callable[[], Any]
     #: Stages of every task, for a stage that runs jobs of its own (select).
     tasks: Mapping[str, tuple[StageWork, ...]]
+    #: The estimator that has sampled the pairs in this process, which may know more than they say.
+    sampler: Any = None
 
     @cached_property
     def client(self) -> Any:

@@ -77,7 +77,7 @@ def sample(job: Job) -> dict[str, Any]:
     client = {"client": job.client} if job.client is not None else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
-        model.sample_pairs(_rows(job, model), **client)
+        job.sampler = model.sample_pairs(_rows(job, model), **client)
     kept = [name for name in ("pairs.zarr", "partitions.zarr") if job.folder.has(name)]
     return {"sampled": bool(kept), "files": [f"{name}/zarr.json" for name in kept]}
 
@@ -96,7 +96,7 @@ def _partitions(model: Any) -> bool:
 
 def fit(job: Job) -> dict[str, Any]:
     """Fit the estimator; the job folder then is the folder of the model, too."""
-    model = estimator(job)
+    model, job.sampler = job.sampler or estimator(job), None
     if job.config.start is not None:
         model.set_params(init=first_masses(job))
     given: dict[str, Any] = links(job)
