@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from evdist.evclus.means import LLOYD, Means, leaves
 from evdist.evclus.outlying import Attempt
 from evdist.evclus.sampling import run_blocks
+from evdist.kernels.seeding import seed_rows
 
 #: Sampled objects for each cell when the cells are cut.
 _BY_CELL = 200
@@ -59,12 +60,12 @@ def numbered_by_cells(means: Means) -> Means:
 
 def _cells(S: NDArray[np.float32], count: int, state: int, n_threads: int) -> NDArray[np.int64]:
     """The cell of each row, by k-means on some of them."""
-    from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
+    from sklearn.cluster import KMeans  # loads for a second
 
     rng = np.random.default_rng(state)
     some = S[rng.choice(len(S), min(len(S), _BY_CELL * count), replace=False)]
     count = min(count, len(np.unique(some, axis=0)))
-    seeds, _ = kmeans_plusplus(some, count, random_state=state, n_local_trials=1)
+    seeds = seed_rows(some, count, state)
     found = KMeans(count, init=seeds, n_init=1, max_iter=LLOYD).fit(some)
     return Means.single(found.cluster_centers_).labels(S, n_threads)
 
@@ -76,7 +77,7 @@ def _small(
 
     Every group has objects.
     """
-    from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
+    from sklearn.cluster import KMeans  # loads for a second
 
     order = np.argsort(cell, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(cell[order])) + 1)
@@ -88,7 +89,7 @@ def _small(
         share = min(max(1, round(q * len(X) / len(S))), len(np.unique(X, axis=0)))
         # What is set for one thread does not hold for those that it starts.
         with threadpool_limits(1):
-            seeds, _ = kmeans_plusplus(X, share, random_state=state, n_local_trials=1)
+            seeds = seed_rows(X, share, state)
             small = KMeans(share, init=seeds, n_init=1, max_iter=LLOYD).fit(X)
         used, labels[parts[g]] = np.unique(small.labels_, return_inverse=True)
         means[g] = small.cluster_centers_[used].astype(float)

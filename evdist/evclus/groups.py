@@ -40,6 +40,7 @@ from evdist.evclus.means import CELLS_FROM, LLOYD, LLOYD_END, Means
 from evdist.evclus.outlying import Attempt, group_again
 from evdist.evclus.sampling import run_blocks, sorted_by_label
 from evdist.kernels.distances import METRICS
+from evdist.kernels.seeding import seed_rows
 
 #: Objects that the groups are found on: enough to know each cluster by dozens.
 MIN_SAMPLE, SAMPLE_PER_CLUSTER = 6000, 60
@@ -149,11 +150,10 @@ def _by_means(source: AttributeSource, c: int, seed: int, n_threads: int) -> Gro
 
 def _merged(S: NDArray, c: int, state: int) -> Attempt[Found]:
     """Small groups of a sample, merged by Ward's method."""
-    from sklearn.cluster import KMeans, kmeans_plusplus  # loads for a second
+    from sklearn.cluster import KMeans  # loads for a second
 
     q = min(small_groups(c), len(np.unique(S, axis=0)))
-    seeds, _ = kmeans_plusplus(S, q, random_state=state, n_local_trials=1)
-    small = KMeans(q, init=seeds, n_init=1, max_iter=LLOYD).fit(S)
+    small = KMeans(q, init=seed_rows(S, q, state), n_init=1, max_iter=LLOYD).fit(S)
     used, theirs, count = np.unique(small.labels_, return_inverse=True, return_counts=True)
     merged = Means.merged(small.cluster_centers_[used], count, c)
     return Attempt((merged, merged.group[theirs]), count, merged.group, lambda: theirs)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
+from sklearn.cluster import kmeans_plusplus
 
-from evdist.kernels.seeding import draw_seeds
+from evdist.kernels import seeding
+from evdist.kernels.seeding import draw_seeds, seed_rows
 
 
 def dissimilarities(n: int, seed: int) -> np.ndarray:
@@ -52,3 +55,25 @@ def test_an_object_of_no_weight_is_no_seed(n, seed):
     rng = np.random.default_rng(seed)
     seeds, _ = draw_seeds(lambda some: D[some].T, n, 3, rng, weights=w, power=1)
     assert (seeds >= n // 2).all()
+
+
+@given(
+    n=st.integers(1, 3000), d=st.integers(1, 40), far=st.sampled_from([0.0, 1e3]),
+    decimals=st.sampled_from([0, 7]), seed=st.integers(0, 10_000),
+)  # fmt: skip
+@settings(max_examples=60)
+def test_seeds_among_rows_are_those_of_scikit_learn(n, d, far, decimals, seed):
+    rng = np.random.default_rng(seed)
+    S = (far + 3 * rng.normal(size=(n, d))).round(decimals).astype(np.float32)
+    count = int(rng.integers(1, min(len(np.unique(S, axis=0)), 60) + 1))
+    known, _ = kmeans_plusplus(S, count, random_state=seed, n_local_trials=1)
+    np.testing.assert_array_equal(seed_rows(S, count, seed), known)
+
+
+@pytest.mark.parametrize("d", [2, 300])
+def test_seeds_of_many_bytes_are_found_block_by_block(monkeypatch, d):
+    S = np.random.default_rng(d).normal(size=(20_000, d)).astype(np.float32)
+    monkeypatch.setattr(seeding, "_HELD", 1 << 30)
+    whole = seed_rows(S, 25, 1)
+    monkeypatch.setattr(seeding, "_HELD", 1 << 10)
+    np.testing.assert_array_equal(seed_rows(S, 25, 1), whole)
