@@ -138,7 +138,12 @@ class FocalSets:
 
     @staticmethod
     def _members(mask: int) -> tuple[int, ...]:
-        return tuple(k for k in range(mask.bit_length()) if mask >> k & 1)
+        members = []
+        while mask:  # from one cluster to the next: most sets name few of ten thousand
+            lowest = mask & -mask
+            members.append(lowest.bit_length() - 1)
+            mask ^= lowest
+        return tuple(members)
 
     # ------------------------------------------------------------------ as a sequence
     def __len__(self) -> int:

@@ -32,6 +32,9 @@ THETA = FocalSets.full(2)
 #: Above this, all pairs would take more than 1.6 GB.
 MAX_ALL_PAIRS_OBJECTS = 10_000
 
+#: Of more focal sets only those that have mass are compared: of all, 134 MB would not be enough.
+MANY_SETS = 1 << 12
+
 #: Rows of all-pairs tables made at once.
 ROWS_PER_BLOCK = 256
 
@@ -116,7 +119,12 @@ def pairwise_mass(
 def _all_pairs_mass(M: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     """Pairwise masses of all rows i < j: products of matrices instead of gathered rows."""
     n = len(M)
-    alone, MC = M[:, focal.cardinality == 1], M @ focal.C
+    if len(focal) <= MANY_SETS:
+        alone, MC = M[:, focal.cardinality == 1], M @ focal.C
+    else:
+        used = np.union1d(0, np.flatnonzero(M.any(axis=0)))
+        M, F = M[:, used], focal.matrix[used].astype(float)
+        alone, MC = M[:, F.sum(axis=1) == 1], M @ (F @ F.T == 0)
     out, done = np.empty((n * (n - 1) // 2, 4)), 0
     for start in range(0, n, ROWS_PER_BLOCK):
         rows, columns = slice(start, start + ROWS_PER_BLOCK), slice(start, n)

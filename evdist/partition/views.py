@@ -35,18 +35,33 @@ APPROXIMATION_RULES = ("mass", "dominance")
 
 def weigh(m: NDArray[Any], weights: Floats) -> Floats:
     """m W for a (f, k) matrix W, (b, k), each row rounded in the same way in any block."""
+    q, k = np.nonzero(weights)
+    return _weigh(m, q, k, weights[q, k], weights.shape[1])
+
+
+def _weigh(
+    m: NDArray[Any], q: NDArray[np.intp], k: NDArray[np.intp], weights: Floats, width: int
+) -> Floats:
+    """m W for a matrix W with these entries in rows q and columns k; (b, width)."""
     columns = np.ascontiguousarray(m.T, dtype=np.float64)
-    out = np.zeros((weights.shape[1], m.shape[0]))
-    for q, k in zip(*np.nonzero(weights), strict=True):
-        w = weights[q, k]
-        out[k] += columns[q] if w == 1.0 else w * columns[q]
+    out = np.zeros((width, m.shape[0]))
+    for a, b, w in zip(q.tolist(), k.tolist(), weights.tolist(), strict=True):
+        out[b] += columns[a] if w == 1.0 else w * columns[a]
     return out.T
+
+
+@lru_cache(maxsize=32)
+def _entries(focal: FocalSets) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Set and cluster for each cluster of each set: of thousands of clusters F is mostly zeros."""
+    q = np.repeat(np.arange(len(focal)), [len(members) for members in focal.sets])
+    return q, np.array([k for members in focal.sets for k in members], dtype=np.intp)
 
 
 # ---------------------------------------------------------------------- one number per cluster
 def contour(m: NDArray[Any], focal: FocalSets) -> Floats:
     """pl_ik, the sum of m_i(A) over the sets A that contain k; not normalised, (b, c)."""
-    return weigh(m, focal.matrix.astype(float))
+    q, k = _entries(focal)
+    return _weigh(m, q, k, np.ones(len(q)), focal.n_clusters)
 
 
 def normalised_contour(m: NDArray[Any], focal: FocalSets) -> Floats:
@@ -57,14 +72,10 @@ def normalised_contour(m: NDArray[Any], focal: FocalSets) -> Floats:
     return contour(normalise(m.astype(np.float64), focal), focal)
 
 
-@lru_cache(maxsize=32)
-def _shares(focal: FocalSets) -> Floats:
-    return focal.matrix / np.maximum(focal.cardinality, 1)[:, None]
-
-
 def pignistic(m: NDArray[Any], focal: FocalSets) -> Floats:
     """BetP_i(k), each mass shared equally in its set; rows sum to 1 - m_i(empty), (b, c)."""
-    return weigh(m, _shares(focal))
+    q, k = _entries(focal)
+    return _weigh(m, q, k, 1.0 / np.bincount(q)[q], focal.n_clusters)
 
 
 def probability(m: NDArray[Any], focal: FocalSets) -> Floats:

@@ -131,9 +131,9 @@ def approximations(
     notes = [f"the {len(named)} largest of {c:,} clusters, others grey"] if many else []
     if shown.size < n:
         notes.append(f"{shown.size:,} of {n:,} objects drawn; hulls of all")
-    ax.annotate(
-        "\n".join(notes), (0.01, 0.01), xycoords="axes fraction", fontsize=7, color=INK, zorder=6
-    )
+    if notes:
+        text = "\n".join(notes)
+        ax.annotate(text, (0.01, 0.01), xycoords="axes fraction", fontsize=7, color=INK, zorder=6)
     _legend(ax, classes, has_outliers=bool(outlier.any()), decided=decided)
     plain_frame(ax)
     return ax

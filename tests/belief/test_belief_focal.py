@@ -107,3 +107,9 @@ def test_mutual_neighbours_are_clusters_that_share_objects():
     assert mutual_neighbour_pairs(pl, q=3) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     with pytest.raises(ValueError, match="q must be at least 1, got 0"):
         mutual_neighbour_pairs(pl, q=0)
+
+
+def test_ten_thousand_clusters_are_named_at_once():
+    focal = FocalSets.simple(10_000)
+    assert focal.sets[:3] == ((), (0,), (1,)) and focal.sets[-2] == (9_999,)
+    assert focal.sets[-1] == tuple(range(10_000)) and focal.names[-2:] == ("{9999}", "Ω")

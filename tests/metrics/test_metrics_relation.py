@@ -124,6 +124,19 @@ def test_all_pairs_of_very_many_objects_are_refused():
         pairwise_mass(many)
 
 
+@given(c=st.integers(1, 5), n=st.integers(2, 12), seed=st.integers(0, 99))
+def test_sets_without_mass_need_not_be_compared(c, n, seed):
+    rng = np.random.default_rng(seed)
+    focal = FocalSets.full(c)
+    mass = rng.dirichlet(np.full(len(focal), 0.05), n) * (rng.random(len(focal)) < 0.6)
+    mass[:, -1] += 1 - mass.sum(axis=1)
+    partition = CredalPartition(mass, focal)
+    usual = pairwise_mass(partition)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evdist.metrics.relation.MANY_SETS", 0)
+        np.testing.assert_allclose(pairwise_mass(partition), usual, **ROUNDING)
+
+
 def test_one_object_has_no_pairs():
     with pytest.raises(ValueError, match="at least two objects, got 1"):
         pairwise_mass(CredalPartition.from_labels([0]))
