@@ -139,7 +139,7 @@ class FocalSets:
     @staticmethod
     def _members(mask: int) -> tuple[int, ...]:
         members = []
-        while mask:  # from one cluster to the next: most sets name few of ten thousand
+        while mask:  # as many steps as the set has clusters, however many there are
             lowest = mask & -mask
             members.append(lowest.bit_length() - 1)
             mask ^= lowest

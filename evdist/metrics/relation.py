@@ -32,7 +32,8 @@ THETA = FocalSets.full(2)
 #: Above this, all pairs would take more than 1.6 GB.
 MAX_ALL_PAIRS_OBJECTS = 10_000
 
-#: Of more focal sets only those that have mass are compared: of all, 134 MB would not be enough.
+#: Of more focal sets only those that have mass are compared: the matrix of all pairs of sets would
+#: take more than 134 MB.
 MANY_SETS = 1 << 12
 
 #: Rows of all-pairs tables made at once.

@@ -97,10 +97,7 @@ def approximations(
     classes = None if y is None else _checked_classes(y, n)
     best = np.asarray(partition.assigned())
     outlier = best == 0
-    c = partition.n_clusters
-    many = c > MOST_NAMED
-    members = np.asarray(partition.labels())[~outlier] if many else np.arange(c)
-    named = named_clusters(np.bincount(members, minlength=c), MOST_HULLS)
+    c, named = partition.n_clusters, _with_hulls(partition, outlier)
 
     ax = new_axes(ax, height=4.6)
     corners = []
@@ -128,7 +125,7 @@ def approximations(
     decided = rule == "decision"
     title = "Sure, between and outliers" if decided else "Lower and upper approximations"
     ax.set(xlabel=names[0], ylabel=names[1], title=title)
-    notes = [f"the {len(named)} largest of {c:,} clusters, others grey"] if many else []
+    notes = [f"the {len(named)} largest of {c:,} clusters, others grey"] if len(named) < c else []
     if shown.size < n:
         notes.append(f"{shown.size:,} of {n:,} objects drawn; hulls of all")
     if notes:
@@ -137,6 +134,15 @@ def approximations(
     _legend(ax, classes, has_outliers=bool(outlier.any()), decided=decided)
     plain_frame(ax)
     return ax
+
+
+def _with_hulls(partition: CredalPartition, outlier: NDArray[np.bool_]) -> Rows:
+    """The clusters that get hulls: all, or the largest where they are many."""
+    c = partition.n_clusters
+    if c <= MOST_NAMED:
+        return np.arange(c)
+    members = np.asarray(partition.labels())[~outlier]
+    return named_clusters(np.bincount(members, minlength=c), MOST_HULLS)
 
 
 def _members(

@@ -36,7 +36,7 @@ INK = "#333333"
 GRID = "#D9D9D9"
 #: Beyond this, points are drawn as pixels even in vector files, which stay small that way.
 RASTER_FROM = 2_000
-#: More clusters than this are not told apart one by one: the largest are, the rest are one.
+#: With more clusters than this a figure names the largest and shows the others together.
 MOST_NAMED = 25
 
 

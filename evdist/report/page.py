@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from evdist import __version__, plot
 from evdist.partition import CredalPartition, Summary
 from evdist.plot import PairDensity
-from evdist.plot.style import named_clusters
+from evdist.plot.hulls import MOST_HULLS
+from evdist.plot.style import MOST_NAMED, named_clusters
 from evdist.report.facts import ClusterRow, Facts, collect, duration, in_words, plain
 from evdist.report.objects import DRAWN, Describe, described, object_data
 
@@ -213,6 +214,8 @@ def _pictures(
 ) -> Iterable[_Picture]:
     if X is not None:
         plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
+        c = facts.summary.n_clusters
+        whose = f"the {MOST_HULLS} largest of {c:,}" if c > MOST_NAMED else f"{c}"
         yield _picture(
             plot.to_svg(
                 plot.approximations(
@@ -221,7 +224,7 @@ def _pictures(
             ),
             f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
             "hulls of the sure members, and of all objects that stay open, of "
-            f"{facts.summary.n_clusters} clusters and "
+            f"{whose} clusters and "
             f"{facts.summary.n_outliers:,} outliers.",
             "Solid lines enclose the objects that are surely in a cluster, dashed lines also those "
             "for which it stays open. Circles are outliers.",
@@ -294,9 +297,11 @@ def _profile(partition: CredalPartition, facts: Facts) -> _Picture:
 def _relations(partition: CredalPartition) -> _Picture:
     """How possibly two objects are in one cluster, objects of a cluster side by side."""
     n = partition.n_objects
-    shown = f"{RELATED:,} of {n:,} objects" if n > RELATED else f"{n:,} objects"
+    ax = plot.relation_matrix(partition, max_objects=RELATED)
+    some = ax.images[0].get_size()[0]
+    shown = f"{some:,} of {n:,} objects" if n > some else f"{n:,} objects"
     return _picture(
-        plot.to_svg(plot.relation_matrix(partition, max_objects=RELATED)),
+        plot.to_svg(ax),
         f"Image of the plausibility that two objects are in one cluster, for {shown}.",
         "How possible it is that two objects belong together. Dark squares on the diagonal are "
         "clusters; dark fields beside it are clusters that are hard to tell apart.",

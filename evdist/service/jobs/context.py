@@ -39,7 +39,7 @@ class Job:
     connect: Callable[[], Any]
     #: Stages of every task, for a stage that runs jobs of its own (select).
     tasks: Mapping[str, tuple[StageWork, ...]]
-    #: The estimator that has sampled the pairs in this process, which may know more than they say.
+    #: The estimator whose `sample_pairs` has run in this process: it holds the groups for the fit.
     sampler: Any = None
 
     @cached_property
