@@ -294,6 +294,16 @@ class TestStart:
         alone = EVCLUS(**WARM, init=self.first(X, 200), n_jobs=1).fit(X)
         np.testing.assert_array_equal(masses(result), np.asarray(alone.credal_partition_.mass))
 
+    def test_many_clusters_draw_the_pairs_that_the_fit_compares(self, tmp_path):
+        rng = np.random.default_rng(0)
+        X = (9 * rng.normal(size=(15, 4)))[np.arange(600) % 15] + rng.normal(size=(600, 4))
+        np.save(tmp_path / "x.npy", X)
+        parameters = {"n_clusters": 15, "n_dissimilarities": 40, "random_state": 0}
+        values = {"data": {"url": str(tmp_path / "x.npy")}, "parameters": parameters}
+        quick(config(tmp_path, "old", **values))
+        result = quick(config(tmp_path, "new", **values, start=str(tmp_path / "old")))
+        assert result.metrics["n_objects"] == 600
+
     def test_from_nothing_is_refused(self, folder):
         with pytest.raises(JobError, match=r"no finished model at"):
             quick(self.grown(folder, blobs(), start=str(folder / "none")))

@@ -74,6 +74,9 @@ def sample(job: Job) -> dict[str, Any]:
     if not hasattr(model, "sample_pairs"):
         return {"sampled": False}
     job.tell("sample")
+    if job.config.start is not None:
+        # The fit will be given masses, and so has no groups to draw near partners from.
+        model.set_params(init="random")
     client = {"client": job.client} if job.client is not None else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
