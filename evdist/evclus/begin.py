@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evdist.belief import FocalSets
 from evdist.data.sources import Source
 from evdist.engine.progress import Progress
+from evdist.evclus.confirm import top
 from evdist.evclus.d0 import d0_of_groups, find_d0, given_d0
 from evdist.evclus.groups import SPARSE_FROM, START, Groups, find_groups, near_share
 from evdist.evclus.landmarks import Landmarks
@@ -37,6 +38,7 @@ from evdist.evclus.start import (
 )
 from evdist.evclus.trial import some_objects
 from evdist.kernels.sparse_rows import labelled
+from evdist.partition.sparse import SparseMasses
 
 
 @dataclass(frozen=True)
@@ -49,22 +51,22 @@ class Beginning:
     landmarks: Landmarks
     layout: Layout
     sparse: bool = False
-    #: (n,) the group of each object, where a fit begins with groups.
-    groups: NDArray[np.int32] | None = None
+    #: (n,) the cluster in which each object begins, where a fit begins with groups.
+    groups: NDArray[np.integer] | None = None
 
 
 def begins_with_groups(n: int, family: FocalSets, settings: Settings) -> bool:
     """Whether clusters are so many that uniform partners cannot tell the own one.
 
-    Where most pairs are kept anyway, or the user gave masses, there is nothing to choose. With a d0
-    of the user's, and clusters that uniform partners still tell, the fit is that of the papers.
+    Where most pairs are kept anyway there is nothing to choose. With a d0 of the user's, and
+    clusters that uniform partners still tell, the fit is that of the papers; so it is from random
+    masses. Those that the user gave take the place of the groups' masses, and of nothing else.
     """
     c, k = settings.n_clusters, settings.k
     return (
         settings.groups
         and (settings.d0 == "auto" or c >= SPARSE_FROM)
-        and isinstance(settings.init, str)
-        and settings.init == "landmarks"
+        and not (isinstance(settings.init, str) and settings.init == "random")
         and near_share(k, c) > 0
         and bool((family.singletons >= 0).all())
         and n >= 4 * (k + 1)
@@ -157,8 +159,23 @@ def _begun(
 ) -> Beginning:
     sparse = has_sparse_rows(family, settings) and not linked
     landmarks = landmarks_of_groups(source, family, settings, groups, sparse)
-    masses = starter.labelled(groups) if sparse else labelled_masses(groups.labels, family)
-    return Beginning(landmarks.d0, [], [masses], landmarks, layout.result(), sparse, groups.labels)
+    masses: Masses
+    began: NDArray[np.integer] = groups.labels
+    if not isinstance(settings.init, str):
+        masses, began = _given(settings.init, family, sparse)
+    elif sparse:
+        masses = starter.labelled(groups)
+    else:
+        masses = labelled_masses(groups.labels, family)
+    return Beginning(landmarks.d0, [], [masses], landmarks, layout.result(), sparse, began)
+
+
+def _given(
+    init: NDArray | SparseMasses, family: FocalSets, sparse: bool
+) -> tuple[NDArray[np.float32], NDArray[np.integer]]:
+    """Masses that the user gave, as the rows of the fit are, and the clusters they are most on."""
+    mass = SparseMasses.of(init).rows if sparse else np.asarray(init, dtype=np.float32)
+    return mass, top(mass, family, sparse)[0]
 
 
 def landmarks_of_groups(

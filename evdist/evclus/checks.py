@@ -22,6 +22,7 @@ from evdist.evclus.irqp import Stop
 from evdist.evclus.solver import Settings, first_focal_sets, widen
 from evdist.kernels.sparse_rows import MOST_CLUSTERS
 from evdist.partition import CredalPartition
+from evdist.partition.sparse import SparseMasses
 
 _FAMILIES = ("simple", "pairs", "full", "select")
 _INITS = ("auto", "landmarks", "random", "k-means++")
@@ -65,17 +66,20 @@ def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
         d0=checked_d0(model.d0),
         init=init,
         n_init=int(model.n_init),
-        stop=_stop(model.tol, int(model.max_iter), n, init),
+        stop=_stop(model.tol, int(model.max_iter), data, init),
         constraint_weight=float(model.constraint_weight),
         pair_neighbours=int(model.pair_neighbours),
         seed=seed,
     )
 
 
-def _stop(tol: Any, max_iter: int, n: int, init: str | NDArray) -> Stop:
+def _stop(tol: Any, max_iter: int, data: Any, init: str | NDArray | SparseMasses) -> Stop:
     """When to stop: as given, or for "auto" from n and the way to start."""
     if isinstance(tol, str) and tol == "auto":
-        return Stop.auto(n, isinstance(init, str) and init != "random", max_iter)
+        drawn = isinstance(init, str) and init == "random"
+        # News from a neighbour to the next takes many sweeps through a graph of the user's.
+        sampled = not isinstance(data, PairList)
+        return Stop.auto(data.n, sampled and not drawn, max_iter)
     if isinstance(tol, str):
         raise ValueError(f'tol must be "auto" or a number of at least 0, got {tol!r}.')
     return Stop(non_negative("tol", tol), max_iter)
@@ -88,7 +92,7 @@ def partners(n_dissimilarities: Any, n: int) -> int:
     return min(integer("n_dissimilarities", n_dissimilarities, 1), n - 1)
 
 
-def _first_masses(init: Any, data: Any, sets: FocalSets) -> str | NDArray:
+def _first_masses(init: Any, data: Any, sets: FocalSets) -> str | NDArray | SparseMasses:
     """`init`: the name of a way to start, or masses on the focal sets of the fit."""
     listed = isinstance(data, PairList)
     if isinstance(init, str):
@@ -113,4 +117,6 @@ def _first_masses(init: Any, data: Any, sets: FocalSets) -> str | NDArray:
             f"init must have masses on {', '.join(sets.names)}, got {', '.join(given.names)}. "
             "Pass focal_sets=init.focal_sets, or init.project(...) to the ones wanted."
         )
+    if isinstance(partition.mass, SparseMasses) and given == sets:
+        return partition.mass.in_memory()
     return widen(np.asarray(partition.mass), given, sets)

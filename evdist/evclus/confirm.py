@@ -38,6 +38,17 @@ _BLOCK = 1 << 18
 Distances = Callable[[NDArray[np.uint32], NDArray[np.uint32]], NDArray[np.float32]]
 
 
+def top(
+    mass: NDArray[np.float32], family: FocalSets, sparse: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The cluster of the largest mass of each row, and that mass."""
+    if sparse:
+        return most_mass(mass)
+    single = family.singletons
+    label = mass[:, single].argmax(axis=1)
+    return label, mass[np.arange(len(mass)), single[label]]
+
+
 @dataclass(frozen=True)
 class Members:
     """Landmarks that have stayed in the cluster of their group.
@@ -63,7 +74,7 @@ class Members:
         """Of landmarks with these masses that began in these groups."""
         c = family.n_clusters
         found = cls(family, sparse, np.zeros((c, MEMBERS), np.uint32), np.zeros(c, bool))
-        label, most = found.top(mass)
+        label, most = top(mass, family, sparse)
         stayed = np.flatnonzero((label == began) & (most >= MOST))
         order = stayed[np.argsort(label[stayed], kind="stable")]
         for mine in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
@@ -73,21 +84,13 @@ class Members:
                 found.known[label[mine[0]]] = True
         return found
 
-    def top(self, mass: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The cluster of the largest mass of each row, and that mass."""
-        if self.sparse:
-            return most_mass(mass)
-        single = self.family.singletons
-        label = mass[:, single].argmax(axis=1)
-        return label, mass[np.arange(len(mass)), single[label]]
-
     def confirm(
         self, mass: NDArray[np.float32], began: NDArray[Any], d0: float, distances: Distances
     ) -> None:
         """Take mass of objects from clusters that they came to and are far from, in place."""
         for lo in range(0, len(mass), _BLOCK):
             some = slice(lo, lo + _BLOCK)
-            label, most = self.top(mass[some])
+            label, most = top(mass[some], self.family, self.sparse)
             home = began[some].astype(np.int64)
             came = (label != home) & (most >= MOST) & self.known[label] & self.known[home]
             rows = np.flatnonzero(came)

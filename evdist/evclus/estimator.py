@@ -97,15 +97,16 @@ class EVCLUS(RowMasses, CredalClusterer):
         pairs "q0.9"; with many clusters from a preliminary partition).
     init : {"auto", "landmarks", "k-means++", "random"} or array or CredalPartition
         "landmarks" fits a sample of the objects from several starts and derives the masses of the
-        others from it; "k-means++" does the same from seeded starts only; "random" starts from
-        random masses; an (n, f) array or a CredalPartition is used as the start. "auto" is
-        "landmarks", or "random" for a list of pairs.
+        others from it; "k-means++" does the same from seeded starts only; with many clusters both
+        begin with a preliminary partition; "random" starts from random masses; an (n, f) array or
+        a CredalPartition is used as the start, and only as that: d0 and pairs are those of
+        "landmarks". "auto" is "landmarks", or "random" for a list of pairs.
     n_init : int, default=1
         Restarts of the landmark problem (each tries several starts) or, with "random", of the
         whole fit. The one with the lowest objective is kept.
     tol : float or "auto", default="auto"
         Stop when the running mean of the relative change of the objective falls below it
-        (k-CEVCLUS, eq. (21)). "auto" is 1e-5; from 50,000 objects on, for starts from landmarks, a
+        (k-CEVCLUS, eq. (21)). "auto" is 1e-5; from 50,000 objects on, but for random starts, a
         fit ends with the sweep, the third or later, that lowers the objective by less than 5e-4.
     max_iter : int, default=200
         Maximum number of sweeps.
@@ -246,8 +247,9 @@ class EVCLUS(RowMasses, CredalClusterer):
         weight = weights(sample_weight, data.n)
         groups = takes_groups(self, data, settings, bool(constraints), client)
         settings = replace(settings, groups=groups)
-        rows = device_rows(self, data, settings, bool(constraints), client)
         self._list_rows = rows_are_lists(data, settings, bool(constraints))
+        settings = replace(settings, lists=self._list_rows)
+        rows = device_rows(self, data, settings, bool(constraints), client)
         if rows is None:
             check_memory(data, settings, client, self.memory_limit)
         if self.checkpoint is not None:
@@ -278,6 +280,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         settings = checked_settings(self, data, seed, c)
         if has_device(self, client):
             return self
+        settings = replace(settings, lists=rows_are_lists(data, settings, False))
         check_memory(data, settings, client, self.memory_limit)
         if self.checkpoint is not None and not isinstance(data, PairList):
             check_disk(data, settings, str(self.checkpoint))

@@ -30,9 +30,9 @@ from evdist.evclus.problem import Problem
 #: A row is skipped when it last gained less than this share of `tol` times the mean objective of a
 #: row. At one, a million objects ended 2.4e-6 of the objective higher than at a tenth (tol = 1e-5).
 SKIP_SHARE = 1.0
-#: tol = "auto". From MANY_OBJECTS on, a fit from landmarks ends with the sweep, MANY_LEAST or
-#: later, that lowers the objective by less than MANY_TOL: what follows fits the drawn pairs better,
-#: and others not (docs/decisions/stopping.md).
+#: tol = "auto". From MANY_OBJECTS on, a fit that is not from random masses ends with the sweep,
+#: MANY_LEAST or later, that lowers the objective by less than MANY_TOL: what follows fits the drawn
+#: pairs better, and others not (docs/decisions/stopping.md).
 USUAL_TOL = 1e-5
 MANY_OBJECTS, MANY_TOL, MANY_LEAST = 50_000, 5e-4, 3
 #: SKIP_SHARE of such a fit. What all skipped rows together might bring counts against the rule.
@@ -90,9 +90,12 @@ class Stop:
     least: int = 1
 
     @classmethod
-    def auto(cls, n: int, placed: bool, max_iter: int) -> Stop:
-        """The paper's rule, or for many objects `placed` by landmarks that of sampled pairs."""
-        if placed and n >= MANY_OBJECTS:
+    def auto(cls, n: int, begun: bool, max_iter: int) -> Stop:
+        """The paper's rule, or for many objects with sampled pairs, their masses `begun`, theirs.
+
+        Random masses are not begun: from them the objective may at first stand nearly still.
+        """
+        if begun and n >= MANY_OBJECTS:
             return cls(MANY_TOL, max_iter, memory=0.0, least=MANY_LEAST)
         return cls(USUAL_TOL, max_iter)
 

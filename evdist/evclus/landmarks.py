@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from evdist.kernels.looks import most_mass
 
 #: Landmarks of a cluster that an object near to it meets, and how many clusters are near.
 MEMBERS, NEAR_CLUSTERS = 16, 3
+#: Dissimilarities to middles that are held at a time.
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -99,20 +102,33 @@ class Placing:
         members = self.landmarks.members
         if members is None:
             return some
-        near = members[self._near(lo, hi)].reshape(hi - lo, -1)
+        near = members[self.near(lo, hi)].reshape(hi - lo, -1)
         return np.hstack([near, np.broadcast_to(some, (hi - lo, some.shape[1]))])
 
-    def nearest_label(self, lo: int, hi: int) -> NDArray[np.int64]:
-        """The cluster of the middle that is nearest to each of objects lo..hi-1."""
-        assert self.landmarks.members is not None
-        return self.landmarks.labels()[self.landmarks.members[self._near(lo, hi)[:, 0], 0]]
+    def label(self, chosen: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The cluster whose middle is nearest to each object that meets landmarks `chosen`."""
+        return self._labels[chosen[:, 0]]
 
-    def _near(self, lo: int, hi: int) -> NDArray[np.int64]:
-        """Rows of `members` whose middles are nearest, (rows, NEAR_CLUSTERS), nearest first."""
+    @cached_property
+    def _labels(self) -> NDArray[np.int64]:
+        return self.landmarks.labels()
+
+    def near(self, lo: int, hi: int) -> NDArray[np.int64]:
+        """Rows of `members` whose middles are nearest to objects lo..hi-1, the nearest first.
+
+        (rows, NEAR_CLUSTERS), or as many as there are; of equally near ones the first.
+        """
         assert self.landmarks.members is not None
         middles = self.landmarks.members[:, 0]
-        D = self.distances(lo, hi, np.tile(middles, (hi - lo, 1)))
-        return np.argsort(D, axis=1, kind="stable")[:, :NEAR_CLUSTERS]
+        near = np.empty((hi - lo, min(NEAR_CLUSTERS, len(middles))), np.int64)
+        step = max(1, _AT_ONCE // len(middles))
+        for first in range(lo, hi, step):
+            last = min(first + step, hi)
+            D = self.distances(first, last, np.tile(middles, (last - first, 1)))
+            for column in near[first - lo : last - lo].T:
+                column[:] = D.argmin(axis=1)
+                D[np.arange(len(D)), column] = np.inf
+        return near
 
     def distances(self, lo: int, hi: int, chosen: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Dissimilarities of objects lo..hi-1 to landmarks `chosen` (rows, k)."""

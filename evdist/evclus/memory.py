@@ -111,13 +111,13 @@ def _pairs_per_object(data: Source | PairList, settings: Settings) -> int:
 def most_focal_sets(settings: Settings) -> int:
     """How many there will be at most: "select" may keep every pair of clusters.
 
-    With many clusters rows are lists, of the size of this many.
+    Rows that are lists have the size of WORDS.
     """
     c, family = settings.n_clusters, settings.focal_sets
+    if settings.lists:
+        return WORDS
     if isinstance(family, FocalSets):
         return len(family)
-    if family == "simple" and settings.groups:
-        return row_words(c)
     return {"simple": c + 2, "full": 2**c}.get(family, c + 2 + c * (c - 1) // 2)
 
 

@@ -224,7 +224,7 @@ def device_rows(
         )
     rows = import_module(_DEVICE_ROWS).DeviceRows(str(device), model.memory_limit)
     f = most_focal_sets(settings)
-    return rows.prepared(data, settings.k, f, linked, client, lists=settings.groups)
+    return rows.prepared(data, settings.k, f, linked, client, lists=settings.lists)
 
 
 def plain_rows(model: Any, client: Any = None) -> Rows:

@@ -115,7 +115,7 @@ def fit_evclus(
     pairs: Pairs
     layout: Layout | None = None
     landmarks: Landmarks | None = None
-    groups: NDArray[np.int32] | None = None
+    groups: NDArray[np.integer] | None = None
     sparse = False
     curve: list[tuple[float, float]] = []
     if isinstance(data, PairList):
@@ -196,9 +196,13 @@ def _identity(data: Source | PairList, d0: float, settings: Settings, site: Site
         "k": settings.k,
         "seed": settings.seed,
         "d0": d0,
-        "init": init if isinstance(init, str) else fingerprint(init),
+        "init": init if isinstance(init, str) else _fingerprint(init),
         "n_init": settings.n_init,
     }
+
+
+def _fingerprint(init: NDArray | SparseMasses) -> str:
+    return fingerprint(init.rows if isinstance(init, SparseMasses) else init)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from evdist.evclus.trial import (
     random_masses,
     some_objects,
 )
+from evdist.partition.sparse import SparseMasses
 
 #: Landmarks: enough to know each cluster by dozens of objects, few enough to try many starts.
 MIN_LANDMARKS, LANDMARKS_PER_CLUSTER = 1000, 60
@@ -126,7 +127,8 @@ class Settings:
     k: int
     focal_sets: FocalSets | str
     d0: float | str
-    init: str | NDArray
+    #: The name of a way to start, or masses by object.
+    init: str | NDArray | SparseMasses
     n_init: int
     stop: Stop
     constraint_weight: float
@@ -134,6 +136,8 @@ class Settings:
     seed: int
     #: Whether a fit with many clusters may begin with a preliminary partition.
     groups: bool = True
+    #: Whether rows are lists of clusters, for the memory that is told before.
+    lists: bool = False
 
 
 def first_masses(

@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from evdist import EVCLUS, CredalPartition
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
-from evdist.evclus import begin
+from evdist.evclus import begin, landmarks
 from evdist.evclus.groups import SPARSE_FROM, find_groups, likelier, near_share
 from evdist.evclus.means import CELLS_FROM, Means
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
@@ -278,6 +278,83 @@ def test_workers_do_not_change_a_bit(
     X, _, model = fitted
     there = EVCLUS(40, random_state=0).fit(X, client=two_workers)
     assert there.credal_partition_ == model.credal_partition_
+
+
+@pytest.mark.parametrize("place", ["one thread", "two threads", "workers"])
+@pytest.mark.parametrize("kind", ["lists", "masses"])
+def test_a_fit_goes_on_from_given_masses(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS], two_workers: object, place: str, kind: str
+) -> None:
+    """With other pairs, near ones among them; the clusters keep their numbers."""
+    X, y, model = fitted
+    known = model.credal_partition_
+    first = known if kind == "lists" else np.asarray(known.mass)
+    again = EVCLUS(40, init=first, random_state=1, n_jobs=2 if "two" in place else 1)
+    again.fit(X, client=two_workers if place == "workers" else None)
+    assert isinstance(again.credal_partition_.mass, SparseMasses)
+    assert adjusted_rand_score(y, again.labels_) >= adjusted_rand_score(y, model.labels_) - 0.01
+    assert (again.labels_ == model.labels_).mean() > 0.99
+    assert (np.diff(again.history_) <= 0).all()
+    alone = EVCLUS(40, init=known, random_state=1, n_jobs=1).fit(X)
+    assert again.credal_partition_ == alone.credal_partition_
+    assert again.history_ == alone.history_
+
+
+def test_only_masses_are_those_that_were_given(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS],
+) -> None:
+    X, _, model = fitted
+    again = EVCLUS(40, init=model.credal_partition_, random_state=0, n_jobs=1).fit(X)
+    assert again.d0_ == model.d0_
+    for mine, theirs in zip(again.shepard_pairs(), model.shepard_pairs(), strict=True):
+        assert mine.shape == theirs.shape
+    np.testing.assert_array_equal(again.shepard_pairs()[0], model.shepard_pairs()[0])
+    assert again.objective_ <= model.objective_
+
+
+def test_given_lists_are_made_dense_where_rows_are(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS],
+) -> None:
+    X, y, model = fitted
+    some = EVCLUS(40, init=model.credal_partition_, random_state=0, max_iter=3)
+    with pytest.warns(ConvergenceWarning):
+        some.fit(X, must_link=[(0, int(np.flatnonzero(y == y[0])[1]))])
+    assert isinstance(some.credal_partition_.mass, np.ndarray)
+    assert (some.labels_ == model.labels_).mean() > 0.98
+
+
+def test_the_memory_that_is_told_is_that_of_the_rows() -> None:
+    """From random masses rows are of all clusters; from given ones they are lists."""
+    X, y = gaussians(400, 3000)
+    few = {"memory_limit": 10_000_000, "max_iter": 1, "partitions": "never", "random_state": 0}
+    with pytest.raises(MemoryError, match=r"about 22\.2 MB .* 19\.6 MB for masses"):
+        EVCLUS(400, init="random", **few).fit(X)
+    first = CredalPartition(SparseMasses(labelled(y, 0.9), 400), FocalSets.simple(400))
+    with pytest.warns(ConvergenceWarning):
+        assert EVCLUS(400, init=first, **few).fit(X).n_iter_ == 1
+
+
+@pytest.mark.parametrize("at_once", [1, 150, 1 << 20])
+def test_new_objects_meet_the_clusters_of_the_nearest_middles(
+    fitted: tuple[np.ndarray, np.ndarray, EVCLUS], monkeypatch, at_once: int
+) -> None:
+    """However many are looked at at once; of equally near ones the first."""
+    X, _, model = fitted
+    monkeypatch.setattr(landmarks, "_AT_ONCE", at_once)
+    known = model._landmarks
+    assert known is not None
+    assert known.members is not None
+    placing = landmarks.Placing(known, X[:90], np.arange(5), spread=False)
+    middles = X[known.objects[known.members[:, 0]]]
+    far = np.linalg.norm(X[10:40, None] - middles, axis=2)
+    near = placing.near(10, 40)
+    np.testing.assert_array_equal(near, np.argsort(far, axis=1, kind="stable")[:, :3])
+    chosen = placing.chosen(10, 40)
+    np.testing.assert_array_equal(chosen[:, 0], known.members[near[:, 0], 0])
+    np.testing.assert_array_equal(placing.label(chosen), known.labels()[chosen[:, 0]])
+    twice = replace(known, members=np.repeat(known.members, 2, axis=0))
+    first = landmarks.Placing(twice, X[:90], np.arange(5), spread=False).near(10, 40)[:, :2]
+    np.testing.assert_array_equal(first, 2 * near[:, :1] + [0, 1])
 
 
 def test_a_stored_fit_has_the_same_bits(

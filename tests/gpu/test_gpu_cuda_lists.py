@@ -143,6 +143,16 @@ def test_a_fit_with_many_clusters(fitted):
     assert again.history_ == model.history_
 
 
+def test_a_fit_goes_on_from_given_lists(fitted):
+    X, y, model = fitted
+    for first in (model.credal_partition_, np.asarray(model.credal_partition_.mass)):
+        again = EVCLUS(50, init=first, random_state=1, device="cuda").fit(X)
+        assert isinstance(again.credal_partition_.mass, SparseMasses)
+        assert (again.labels_ == model.labels_).mean() > 0.99
+        ari = adjusted_rand_score(y, again.labels_)
+        assert ari >= adjusted_rand_score(y, model.labels_) - 0.01
+
+
 def test_pairs_kept_elsewhere_give_the_same_bits(fitted):
     X, _, model = fitted
     # 20,003 x 100 pairs are 8 MB.

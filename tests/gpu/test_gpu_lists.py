@@ -132,6 +132,17 @@ def test_a_fit_from_groups_to_prediction(on_lists):
     np.testing.assert_array_equal(model.predict_mass(X[7:8]), mass[7:8])
 
 
+def test_a_fit_goes_on_from_given_lists(on_lists):
+    X, _ = _blobs()
+    options = {"n_dissimilarities": 24, "device": "cuda", "random_state": 0}
+    first = EVCLUS(26, **options).fit(X)
+    again = EVCLUS(26, init=first.credal_partition_, **options).fit(X)
+    assert isinstance(again.credal_partition_.mass, SparseMasses)
+    assert again.history_[0] == pytest.approx(first.objective_, rel=1e-6)
+    assert again.objective_ <= first.objective_
+    assert (again.labels_ == first.labels_).mean() > 0.99
+
+
 def test_a_fit_in_partitions_has_near_partners(on_lists):
     X, y = _blobs()
     options = {"n_dissimilarities": 24, "random_state": 0, "partitions": 4}

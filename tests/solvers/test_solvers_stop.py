@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS
+from evdist.data.sources import pair_list
+from evdist.evclus.checks import checked_settings
 from evdist.evclus.irqp import (
     MANY_LEAST,
     MANY_OBJECTS,
@@ -40,6 +42,20 @@ def test_many_objects_stop_by_the_last_change_alone():
 
 def test_many_objects_that_start_anywhere_stop_by_the_rule_of_the_paper():
     assert Stop.auto(10 * MANY_OBJECTS, False, 200) == Stop(USUAL_TOL, 200)
+
+
+def test_random_masses_and_lists_of_pairs_have_the_rule_of_the_paper():
+    n = MANY_OBJECTS
+    given = np.full((n, 5), 0.2)
+    ring = pair_list(np.arange(n), np.roll(np.arange(n), 1), np.ones(n), n)
+    for data, init, rule in [
+        (SimpleNamespace(n=n), "auto", Stop.auto(n, True, 9)),
+        (SimpleNamespace(n=n), given, Stop.auto(n, True, 9)),
+        (SimpleNamespace(n=n), "random", Stop(USUAL_TOL, 9)),
+        (ring, "auto", Stop(USUAL_TOL, 9)),
+        (ring, given, Stop(USUAL_TOL, 9)),
+    ]:
+        assert checked_settings(EVCLUS(3, init=init, max_iter=9), data, 0, 3).stop == rule
 
 
 class _Falling:

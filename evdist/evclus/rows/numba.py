@@ -126,7 +126,7 @@ class NumbaRows:
             D = placing.distances(lo, hi, chosen)
             degree = np.full(hi - lo, chosen.shape[1])
             block = row_block(lo, chosen, degree, D, landmarks.d0)
-            start = labelled(placing.nearest_label(lo, hi), START)
+            start = labelled(placing.label(chosen), START)
             mass[lo:hi] = assign_sparse(landmarks.mass, start, block, clusters)
 
         run_blocks(fill, range(0, placing.n, _BLOCK), self.n_threads)

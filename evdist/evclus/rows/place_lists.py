@@ -120,5 +120,5 @@ class _OnHost:
         return (
             listed,
             torch.as_tensor(delta.T.copy(), device=self._device),
-            placing.nearest_label(lo, hi),
+            placing.label(chosen),
         )

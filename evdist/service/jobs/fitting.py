@@ -50,12 +50,17 @@ def first_masses(job: Job) -> CredalPartition:
         before = Dataset.open(old.outputs["data"])
         # Objects appended to the partition since then are not among its data.
         known = before.n if _same_rows(before, job.data) else 0
-    parts = [np.asarray(model.credal_partition_.mass[:known])]
+    mass = model.credal_partition_.mass
+    lists = isinstance(mass, SparseMasses)
+    parts = [mass[:known].rows if lists else np.asarray(mass[:known])]
     for first, block in job.data.blocks():
         rows = block[max(known - first, 0) :]
         if len(rows):
-            parts.append(model.predict_mass(rows if scale is None else scale(rows)))
-    return CredalPartition(np.concatenate(parts), model.credal_partition_.focal_sets)
+            found = model.predict_mass(rows if scale is None else scale(rows))
+            parts.append(SparseMasses.of(found).rows if lists else found)
+    together = np.concatenate(parts)
+    masses = SparseMasses(together, mass.n_clusters) if lists else together
+    return CredalPartition(masses, model.credal_partition_.focal_sets)
 
 
 def _same_rows(old: Dataset, new: Dataset) -> bool:
@@ -74,9 +79,6 @@ def sample(job: Job) -> dict[str, Any]:
     if not hasattr(model, "sample_pairs"):
         return {"sampled": False}
     job.tell("sample")
-    if job.config.start is not None:
-        # The fit will be given masses, and so has no groups to draw near partners from.
-        model.set_params(init="random")
     client = {"client": job.client} if job.client is not None else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
