@@ -13,9 +13,10 @@ from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource, PairList, Source
 from evdist.engine import memory
 from evdist.engine.workers import smallest_worker
-from evdist.evclus.groups import SPARSE_FROM
+from evdist.evclus.groups import SPARSE_FROM, near_share
 from evdist.evclus.sampling import is_narrow
 from evdist.evclus.start import Settings
+from evdist.kernels.partner_lists import are_few
 from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.vector import padded_width
 
@@ -33,14 +34,16 @@ class Need:
         return self.pairs + self.masses + self.data
 
 
-def projected(n: int, k: int, f: int, data: int = 0, workers: int = 1) -> Need:
+def projected(n: int, k: int, f: int, data: int = 0, workers: int = 1, near: bool = False) -> Need:
     """Memory of one process that works on 1 / `workers` of the pairs, and of all masses.
 
-    A kept pair is a partner and a dissimilarity, 4 bytes each; masses are float32, held by the
-    replica and once more by the result, beside a table of whole cache lines.
+    A kept pair is a dissimilarity and, where some are near or rows few, a partner, 4 bytes each;
+    masses are float32, held by the replica and once more by the result, beside a table of whole
+    cache lines.
     """
+    per_pair = 4 if are_few(n, k) and not near else 8
     per_row = 4 * (padded_width(f) + 3 * f) + 8 * 6
-    return Need(8 * n * k // workers, n * per_row, data)
+    return Need(per_pair * n * k // workers, n * per_row, data)
 
 
 def stored(n: int, k: int, f: int) -> int:
@@ -75,9 +78,7 @@ def check_memory(
 
     `limit`: bytes that a fit in this process may take, None for what is free.
     """
-    k, f = _pairs_per_object(data, settings), most_focal_sets(settings)
-    workers = 1 if client is None else smallest_worker(client)[0]
-    need = projected(data.n, k, f, _data_bytes(data, client), workers)
+    need, k = _projected(data, settings, client), _pairs_per_object(data, settings)
     memory.check_memory(
         {f"{data.n:,} x {k} kept pairs": need.pairs, "masses": need.masses, "data": need.data},
         "Lower n_dissimilarities, use fewer focal sets, or use more workers.",
@@ -90,8 +91,14 @@ def worker_need(data: Source | PairList, settings: Settings, client: Any) -> int
     """Bytes that a fit takes of each worker; 0 without workers."""
     if client is None:
         return 0
+    return _projected(data, settings, client).total
+
+
+def _projected(data: Source | PairList, settings: Settings, client: Any) -> Need:
     k, f = _pairs_per_object(data, settings), most_focal_sets(settings)
-    return projected(data.n, k, f, _data_bytes(data, client), smallest_worker(client)[0]).total
+    workers = 1 if client is None else smallest_worker(client)[0]
+    near = isinstance(data, PairList) or near_share(k, settings.n_clusters) > 0
+    return projected(data.n, k, f, _data_bytes(data, client), workers, near)
 
 
 def _data_bytes(data: Source | PairList, client: Any) -> int:

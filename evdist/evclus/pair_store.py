@@ -40,6 +40,9 @@ from evdist.stores.encoding import (
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import Url, address, exists, join
 
+#: Rows that are read at a time, rounded to whole chunks.
+_READ_ROWS = 1 << 16
+
 
 class PairStore:
     """Kept pairs at an address; made by :meth:`create` or :meth:`open`.
@@ -250,8 +253,34 @@ class StoredPairs:
         return self.store.n
 
     @property
+    def graph(self) -> PairGraph:
+        return self.store.graph
+
+    @property
     def entries(self) -> int:
-        return self.store.graph.entries
+        return self.graph.entries
+
+    def rows(
+        self, lo: int, hi: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
+        """Partner positions, degrees and raw dissimilarities of positions lo..hi-1.
+
+        Refused where the partners are not those of the graph, which others take them from.
+        """
+        partner, degree, D = self.store.read(lo, hi)
+        expected = self.graph.partners(lo, hi)
+        if not (np.array_equal(partner, expected[0]) and np.array_equal(degree, expected[1])):
+            raise StoreError(
+                f"{self.store.url} is damaged: some of rows {lo}..{hi - 1} have other partners "
+                f"than its graph. {CURE}"
+            )
+        return partner, degree, D
+
+    @property
+    def at_once(self) -> int:
+        """Rows to read at a time: whole chunks, some megabytes."""
+        chunk = self.store.chunks[0][1]
+        return max(1, _READ_ROWS // chunk) * chunk
 
     def block(self, lo: int, hi: int) -> Block:
         """Pairs of positions lo..hi-1, with transformed dissimilarities."""

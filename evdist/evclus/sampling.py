@@ -1,7 +1,8 @@
 """From a source of dissimilarities to a problem that can be swept.
 
 The pairs are drawn by `evdist.kernels.graph`; their dissimilarities are computed in row blocks on
-threads and transformed at once, so that memory holds 8 bytes per kept pair and no more.
+threads and transformed at once, so that memory holds 8 bytes per kept pair and no more; 4 where
+partners follow a formula (`evdist.evclus.listed`).
 """
 
 from __future__ import annotations
@@ -121,6 +122,11 @@ class SourcePairs:
     @property
     def entries(self) -> int:
         return self.graph.entries
+
+    @property
+    def at_once(self) -> int:
+        """Rows to compute at a time."""
+        return _BLOCK
 
     def rows(
         self, lo: int, hi: int

@@ -27,6 +27,7 @@ from evdist.engine.workers import run_on_workers
 from evdist.evclus.begin import begins_with_groups, has_sparse_rows
 from evdist.evclus.groups import START, Groups
 from evdist.evclus.irqp import LocalExecutor, WholeExecutor
+from evdist.evclus.listed import ListedPairs, is_listed
 from evdist.evclus.memory import most_focal_sets
 from evdist.evclus.pair_store import PairStore, StoredPairs
 from evdist.evclus.problem import Pairs, Problem, in_memory
@@ -119,7 +120,8 @@ class LocalSite(_Folder):
             lambda lo: _write_chunk(store, made, lo, chunks[lo]), list(chunks), self.n_threads
         )
         store.finish()
-        return in_memory(StoredPairs(PairStore.open(store.url), d0))
+        stored = StoredPairs(PairStore.open(store.url), d0)
+        return ListedPairs.of(stored, self.n_threads) if is_listed(stored) else in_memory(stored)
 
     def executor(self, problem: Problem, mass: Masses) -> LocalExecutor:
         return LocalExecutor(problem, self.backend.state(problem, mass))

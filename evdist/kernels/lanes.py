@@ -46,9 +46,12 @@ def load_lanes(builder, table, offset):
     return builder.load(address, align=4)
 
 
-def row_offset(builder, index, t, width):
-    row = builder.zext(builder.load(builder.gep(index, [t])), I64)
-    return builder.mul(row, width)
+def row_offset(builder, index, t, width, shift=None):
+    """Where row index[t] (+ shift, modulo 2^32) of a table begins."""
+    row = builder.load(builder.gep(index, [t]))
+    if shift is not None:
+        row = builder.add(row, builder.trunc(shift, I32))
+    return builder.mul(builder.zext(row, I64), width)
 
 
 def prefetch(builder, address):
@@ -114,13 +117,13 @@ def for_four_dots(builder, A, f, count, m, use, fetch, offset):
         use(t, four_sums(builder, [builder.load(a) for a in acc]))
 
 
-def listed_row(builder, index, at, last, width):
-    """offset(t): where row index[at + t] of a table begins; past the end, that of the last."""
+def listed_row(builder, index, at, last, width, shift=None):
+    """offset(t): where row index[at + t] + shift of a table begins; past the end, of the last."""
 
     def offset(t):
         place = builder.add(at, t)
         place = builder.select(builder.icmp_signed("<", place, last), place, last)
-        return row_offset(builder, index, place, width)
+        return row_offset(builder, index, place, width, shift)
 
     return offset
 

@@ -48,22 +48,22 @@ def padded_width(f: int) -> int:
 
 
 @intrinsic
-def gather_rows(typing, table, width, index, start, count, A):
-    """A[t] = table[index[start + t]] for t < count: partners side by side, in the first cache.
+def gather_rows(typing, table, width, index, start, shift, count, A):
+    """A[t] = table[index[start + t] + shift], t < count: partners side by side, in the first cache.
 
-    table (n, width) and A (count, width) float32, index uint32.
+    table (n, width) and A (count, width) float32, index uint32; its sum with `shift` is one, too.
     """
 
     def codegen(context, builder, signature, args):
-        tt, _, it, _, _, at = signature.args
-        table, width, index, start, count, A = args
+        tt, _, it, _, _, _, at = signature.args
+        table, width, index, start, shift, count, A = args
         table, index, A = (
             pointer(context, builder, t, v) for t, v in [(tt, table), (it, index), (at, A)]
         )
         index = builder.gep(index, [start])
         with cgutils.for_range(builder, count) as loop:
             t = loop.index
-            base = row_offset(builder, index, t, width)
+            base = row_offset(builder, index, t, width, shift)
             to = builder.mul(t, width)
             with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
                 line = load_lanes(builder, table, builder.add(base, j))
@@ -72,27 +72,28 @@ def gather_rows(typing, table, width, index, start, count, A):
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(table, i64, index, i64, i64, A), codegen
+    return types.void(table, i64, index, i64, i64, i64, A), codegen
 
 
 @intrinsic
-def dots(typing, A, width, f, count, m, out, table, index, at):
+def dots(typing, A, width, f, count, m, out, table, index, at, shift):
     """out[t] = A[t, :f] . m[:f] in float64, four rows at a time: count is a multiple of four.
 
     A (count, width) float32, m (width,) float64, out (count,) float64. On the grid of
     `sweep.quantise` every product and sum here is exact, whatever their order. Meanwhile the rows
-    index[at], index[at + 1], ... (count / 2 of them) of the table are fetched into the cache.
+    index[at] + shift, index[at + 1] + shift, ... (count / 2 of them) of the table are fetched into
+    the cache.
     """
 
     def codegen(context, builder, signature, args):
-        a_t, _, _, _, mt, ot, tt, it, _ = signature.args
-        A, width, f, count, m, out, table, index, at = args
+        a_t, _, _, _, mt, ot, tt, it, _, _ = signature.args
+        A, width, f, count, m, out, table, index, at, shift = args
         last = last_index(context, builder, it, index)
         A, m, out, table, index = (
             pointer(context, builder, t, v)
             for t, v in [(a_t, A), (mt, m), (ot, out), (tt, table), (it, index)]
         )
-        following = listed_row(builder, index, at, last, width)
+        following = listed_row(builder, index, at, last, width, shift)
         # Half of the next row's partners here, the other half by `change_of_squares`.
         fetch = fetcher(builder, table, width, following, 2)
 
@@ -101,7 +102,7 @@ def dots(typing, A, width, f, count, m, out, table, index, at):
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(A, i64, i64, i64, m, out, table, index, i64), codegen
+    return types.void(A, i64, i64, i64, m, out, table, index, i64, i64), codegen
 
 
 def _put(builder, out, t, sums):
@@ -110,29 +111,30 @@ def _put(builder, out, t, sums):
 
 
 @intrinsic
-def dots_in_table(typing, table, width, f, index, start, count, m, out):
-    """out[t] = table[index[start + t], :f] . m[:f] for t < count, a multiple of four, as `dots`.
+def dots_in_table(typing, table, width, f, index, start, shift, count, m, out):
+    """out[t] = table[index[start + t] + shift, :f] . m[:f], t < count, a multiple of four: `dots`.
 
     For one pass over the rows: nothing is copied. Past the end of the index, its last entry counts.
     """
 
     def codegen(context, builder, signature, args):
-        tt, _, _, it, _, _, mt, ot = signature.args
-        table, width, f, index, start, count, m, out = args
+        tt, _, _, it, _, _, _, mt, ot = signature.args
+        table, width, f, index, start, shift, count, m, out = args
         last = last_index(context, builder, it, index)
         table, index, m, out = (
             pointer(context, builder, t, v)
             for t, v in [(tt, table), (it, index), (mt, m), (ot, out)]
         )
         here, ahead = (
-            listed_row(builder, index, builder.add(start, I64(k)), last, width) for k in (0, _AHEAD)
+            listed_row(builder, index, builder.add(start, I64(k)), last, width, shift)
+            for k in (0, _AHEAD)
         )
         fetch = fetcher(builder, table, width, ahead, 4)
         for_four_dots(builder, table, f, count, m, partial(_put, builder, out), fetch, here)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(table, i64, i64, index, i64, i64, m, out), codegen
+    return types.void(table, i64, i64, index, i64, i64, i64, m, out), codegen
 
 
 @intrinsic
@@ -193,7 +195,7 @@ def fetch_row(typing, table, width, i):
 
 
 @intrinsic
-def change_of_squares(typing, A, width, f, count, m, old, target, w, table, index, at):
+def change_of_squares(typing, A, width, f, count, m, old, target, w, table, index, at, shift):
     """sum_t w_t ((A[t, :f] . m[:f] - target_t)^2 - (old_t - target_t)^2), count a multiple of four.
 
     Written as (new - old)(new + old - 2 target): no digits are lost when the change is small.
@@ -202,15 +204,15 @@ def change_of_squares(typing, A, width, f, count, m, old, target, w, table, inde
     """
 
     def codegen(context, builder, signature, args):
-        a_t, _, _, _, mt, ot, gt, wt, tt, it, _ = signature.args
-        A, width, f, count, m, old, target, w, table, index, at = args
+        a_t, _, _, _, mt, ot, gt, wt, tt, it, _, _ = signature.args
+        A, width, f, count, m, old, target, w, table, index, at, shift = args
         last = last_index(context, builder, it, index)
         A, m, old, target, w, table, index = (
             pointer(context, builder, t, v)
             for t, v in [(a_t, A), (mt, m), (ot, old), (gt, target), (wt, w), (tt, table),
                          (it, index)]
         )  # fmt: skip
-        following = listed_row(builder, index, at, last, width)
+        following = listed_row(builder, index, at, last, width, shift)
         fetch = fetcher(builder, table, width, following, 2)
         quad = ir.VectorType(F64, 4)
         total = cgutils.alloca_once_value(builder, ir.Constant(quad, [0.0] * 4))
@@ -232,7 +234,7 @@ def change_of_squares(typing, A, width, f, count, m, old, target, w, table, inde
         return builder.fadd(builder.fadd(lanes[0], lanes[1]), builder.fadd(lanes[2], lanes[3]))
 
     i64 = types.int64
-    return types.float64(A, i64, i64, i64, m, old, target, w, table, index, i64), codegen
+    return types.float64(A, i64, i64, i64, m, old, target, w, table, index, i64, i64), codegen
 
 
 def _gram_rows(rows: int):

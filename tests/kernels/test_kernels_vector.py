@@ -20,12 +20,12 @@ every_width = pytest.mark.parametrize("width", WIDTHS)
 
 @njit
 def call_gather(table, index, start, count, A):
-    vector.gather_rows(table, table.shape[1], index, start, count, A)
+    vector.gather_rows(table, table.shape[1], index, start, 0, count, A)
 
 
 @njit
 def call_dots(A, count, m, out):
-    vector.dots(A, A.shape[1], A.shape[1], count, m, out, A, NO_ROWS, 0)
+    vector.dots(A, A.shape[1], A.shape[1], count, m, out, A, NO_ROWS, 0, 0)
 
 
 @njit
@@ -36,7 +36,7 @@ def call_residuals(kappa, delta, start, count, w, target, r):
 @njit
 def call_change(A, m, old, target, w):
     return vector.change_of_squares(
-        A, A.shape[1], A.shape[1], A.shape[0], m, old, target, w, A, NO_ROWS, 0
+        A, A.shape[1], A.shape[1], A.shape[0], m, old, target, w, A, NO_ROWS, 0, 0
     )
 
 

@@ -67,9 +67,14 @@ def test_a_list_of_pairs_counts_its_pairs(monkeypatch):
 
 def test_workers_share_the_pairs_but_not_the_masses():
     one, four = projected(10**6, 100, 12), projected(10**6, 100, 12, workers=4)
-    assert one.pairs == 8 * 10**8 == 4 * four.pairs
+    assert one.pairs == 4 * 10**8 == 4 * four.pairs
     assert one.masses == four.masses
     assert one.total == one.pairs + one.masses
+
+
+def test_near_partners_and_those_of_few_rows_are_kept():
+    assert projected(10**6, 100, 12, near=True).pairs == 8 * 10**8
+    assert projected(10**4, 100, 12).pairs == 8 * 10**6
 
 
 def test_a_million_objects_fit_in_three_gigabytes():

@@ -12,7 +12,9 @@ from scipy.spatial.distance import cdist
 
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource, pair_list
+from evdist.evclus.listed import ListedPairs, is_listed, listed_blocks
 from evdist.evclus.problem import Plan, Problem
+from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.sampling import (
     SourcePairs,
     colour_pair_list,
@@ -52,6 +54,55 @@ def test_threads_and_blocks_change_no_bit(monkeypatch):
     one, three = (sample_pairs(source, layout, D0, threads) for threads in (1, 3))
     np.testing.assert_array_equal(one.delta, three.delta)
     np.testing.assert_array_equal(one.partner, three.partner)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1200, 1201, 1203])
+def test_pairs_in_lists_are_swept_to_the_same_bits(n, weighted, monkeypatch):
+    monkeypatch.setattr("evdist.evclus.sampling._BLOCK", 100)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2)) + 4 * rng.integers(3, size=(n, 1))
+    source, layout = AttributeSource.of(X, "euclidean"), draw_layout(n, 7, 0)
+    made = SourcePairs.in_order(source, layout, D0)
+    assert is_listed(made)
+    kept, listed = sample_pairs(source, layout, D0), ListedPairs.of(made, 2)
+    assert listed.delta.nbytes == 4 * kept.entries + 4 * (7 * n - kept.entries)
+    for mine, theirs in zip(listed.block(30, 1100), kept.block(30, 1100), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    weight = rng.uniform(0.5, 2, n).astype(np.float32) if weighted else np.zeros(0, np.float32)
+    mass = rng.dirichlet(np.full(5, 0.3), n).astype(np.float32)
+    plan = Plan.of(layout.bounds)
+    halves = [range(0, len(plan.pieces), 2), range(1, len(plan.pieces), 2)]
+    found = []
+    for pairs in (kept, listed, made):
+        problem = Problem(FocalSets.simple(3), pairs, plan, weight)
+        with NumbaRows(2).executor(problem, mass) as executor:
+            before = executor.objective()
+            change = [executor.sweep(skip) for skip in (0.0, 1e-6, 0.0)]
+            found.append((before, change, executor.objective(), executor.masses()))
+        states = [NumbaRows().state(problem, mass, pieces) for pieces in halves]
+        for step in range(4):
+            for state in states:
+                state.update([step], 0.0)
+            for mine, other in (states, states[::-1]):
+                mine.patch(*other.moved(step)[:2])
+        found[-1] += (states[0].masses(0, n), {**states[0].changes(), **states[1].changes()})
+    for other in found[1:]:
+        for mine, theirs in zip(found[0], other, strict=True):
+            np.testing.assert_equal(mine, theirs)
+
+
+def test_lists_of_pairs_are_read_by_the_run():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    made = SourcePairs.in_order(AttributeSource.of(X, "euclidean"), draw_layout(2000, 6, 0), D0)
+    runs = [(0, 700), (1500, 2000)]
+    for block, (lo, hi) in zip(listed_blocks(made, runs), runs, strict=True):
+        whole = made.block(lo, hi)
+        np.testing.assert_array_equal(block.delta, whole.delta)
+        np.testing.assert_array_equal(block.degree, whole.degree)
+        rows = np.arange(lo, hi, dtype=np.uint32)[:, None]
+        partner = block.partner[block.at[:, None] + np.arange(6)] + rows
+        np.testing.assert_array_equal(partner.reshape(-1), whole.partner)
 
 
 @pytest.mark.parametrize("d", [3, 100])

@@ -160,6 +160,17 @@ def test_a_process_elsewhere_reopens_it_by_its_address(tmp_path, monkeypatch):
     same(pickle.loads(sent).block(5, 33), pairs.block(5, 33))
 
 
+def test_partners_that_are_not_those_of_the_graph_are_refused(tmp_path):
+    pairs = StoredPairs(stored(tmp_path / "p.zarr", n=400, k=20), 2.0)
+    same(pairs.rows(5, 33), pairs.store.read(5, 33))
+    at = zarr.open_group(tmp_path / "p.zarr")["partner"]
+    at[7, 3] = (at[7, 3] + 1) % 400
+    with pytest.raises(
+        StoreError, match=r"some of rows 5\.\.32 have other partners than its graph"
+    ):
+        StoredPairs(PairStore.open(tmp_path / "p.zarr"), 2.0).rows(5, 33)
+
+
 # ------------------------------------------------------------------ sampling
 def test_four_threads_write_their_own_chunks(tmp_path):
     source, layout = problem(900, 10)

@@ -45,6 +45,8 @@ class Asked:
     device: Any = None
     #: Whether rows would be lists of clusters without partitions.
     lists: bool = False
+    #: Whether some partners would be near: then they are kept for every object.
+    near: bool = False
     #: What partitions cannot do yet, in words, where it was asked for; "" for nothing.
     other: str = ""
 
@@ -105,7 +107,8 @@ def needs_partitions(X: Any, asked: Asked, client: Any) -> bool:
 def _usual(n: int, d: int, asked: Asked, workers: int) -> int:
     """Bytes of a fit that has all masses and all data in one process; a device makes the pairs."""
     data = n * (8 * d + 2 * 4 * padded_width(d))
-    need = projected(n, min(asked.k, max(n - 1, 1)), asked.focal_sets, data, workers)
+    k = min(asked.k, max(n - 1, 1))
+    need = projected(n, k, asked.focal_sets, data, workers, asked.near)
     return need.total - (0 if asked.device is None else need.pairs)
 
 

@@ -12,7 +12,7 @@ from evdist.engine.turns import SHARE
 from evdist.engine.workers import smallest_worker
 from evdist.estimators.checks import integer
 from evdist.evclus.checks import USUAL, checked_settings
-from evdist.evclus.groups import SPARSE_FROM
+from evdist.evclus.groups import SPARSE_FROM, near_share
 from evdist.evclus.partitions.door import Asked, lazy_partition, needs_partitions, work_folder
 from evdist.evclus.partitions.fit import fit_partitions
 from evdist.evclus.partitions.sites import PartitionSite
@@ -43,7 +43,7 @@ def in_partitions(
         k = c = 1  # which is refused in its place
     asked = Asked(
         model.partitions, model.metric, k, _focal_set_count(family, c), model.memory_limit,
-        _device(model, client), _has_lists(family, c), named,
+        _device(model, client), _has_lists(family, c), near_share(k, c) > 0, named,
     )  # fmt: skip
     return needs_partitions(X, asked, client)
 

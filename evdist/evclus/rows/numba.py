@@ -17,6 +17,7 @@ from evdist.engine.plan import PIECE_ROWS
 from evdist.evclus.groups import START, Groups, find_groups
 from evdist.evclus.irqp import LocalExecutor, Stop, minimise
 from evdist.evclus.landmarks import Placing
+from evdist.evclus.listed import ListedPairs, is_listed, listed_blocks
 from evdist.evclus.problem import MemoryPairs, Problem, conflict_projection
 from evdist.evclus.rows.sparse import SparseKernel, assign_sparse
 from evdist.evclus.rows.sweep import (
@@ -28,7 +29,7 @@ from evdist.evclus.rows.sweep import (
     project_some,
     update_rows,
 )
-from evdist.evclus.sampling import Layout, row_block, run_blocks, sample_pairs
+from evdist.evclus.sampling import Layout, SourcePairs, row_block, run_blocks, sample_pairs
 from evdist.kernels.graph import PairGraph
 from evdist.kernels.sparse_rows import WORDS, labelled
 from evdist.kernels.vector import aligned_zeros
@@ -56,7 +57,10 @@ class NumbaRows:
     def on_worker(self, n_threads: int, number: int) -> NumbaRows:
         return NumbaRows(n_threads)
 
-    def pairs(self, source: Source, layout: Layout, d0: float) -> MemoryPairs:
+    def pairs(self, source: Source, layout: Layout, d0: float) -> MemoryPairs | ListedPairs:
+        made = SourcePairs.in_order(source, layout, d0)
+        if is_listed(made):
+            return ListedPairs.of(made, self.n_threads)
         return sample_pairs(source, layout, d0, self.n_threads)
 
     def state(
@@ -228,11 +232,14 @@ class NumbaState:
         plan = problem.plan
         mine = range(len(plan.pieces)) if pieces is None else sorted(pieces)
         self._pieces = {q: plan.pieces[q] for q in mine}
-        whole = pieces is None and isinstance(problem.pairs, MemoryPairs)
+        whole = pieces is None and isinstance(problem.pairs, MemoryPairs | ListedPairs)
         runs = [(0, problem.n)] if whole else _runs(list(self._pieces.values()))
         self._starts = np.array([lo for lo, _ in runs])
         self._cuts = _cuts(runs, self._pieces.values())
-        self._blocks = [problem.pairs.block(lo, hi) for lo, hi in runs]
+        if is_listed(problem.pairs) and not problem.sparse:
+            self._blocks = listed_blocks(problem.pairs, runs)
+        else:
+            self._blocks = [problem.pairs.block(lo, hi) for lo, hi in runs]
         self._change = [np.zeros(hi - lo) for lo, hi in runs]
         self._sweep = self._one_call() if whole else None
 

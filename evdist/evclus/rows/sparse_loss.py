@@ -37,7 +37,7 @@ def _shared(T, ids, n, j, x):
 def sparse_objective(T, ids, block, weight, lo, hi):
     """Sum over the pairs of rows lo..hi-1 of their weighted squared residuals."""
     n = T.shape[0] // 2
-    row0, first, degree, partner, delta = block
+    row0, first, degree, partner, delta, _ = block
     x = np.zeros(FREE + SLOTS)  # cluster numbers and those of free slots
     stress = 0.0
     for i in range(lo, hi):

@@ -350,7 +350,7 @@ def update_sparse(T, ids, clusters, block, weight, rows, change, rest=0.0, promi
 
 @njit_inner
 def _update_sparse(T, ids, block, weight, rows, change, rest, promise, scratch):
-    row0, first, degree, partner, delta = block
+    row0, first, degree, partner, delta, _ = block
     for i in rows:
         row = i - row0
         if -change[row] < rest:

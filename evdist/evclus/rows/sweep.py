@@ -12,7 +12,8 @@ M       (n, f) float32, masses, each on the grid of `quantise`
 table   (v n, F) float32, v projections of M one below the other: row i + q n is m_i P_q. EVCLUS
         has one, P = C, so that kappa_ij = m_i . table[j]; F is f padded to whole cache lines
 P       (v, f, F) float32, the projections
-partner row of `table` behind each kept pair, uint32; row i owns first[i] .. first[i] + degree[i]
+partner row of `table` behind each kept pair, uint32; row i owns first[i] .. first[i] + degree[i],
+        or shares them with other rows: see `Block`
 delta   transformed dissimilarity of each kept pair, float32
 weight  (n,) float32, weight of each object, empty when all are one; a pair weighs w_i w_j
 link    must-link (sign +1) and cannot-link (sign -1) partners of each row: penalty terms
@@ -57,14 +58,23 @@ _TOL = 1e-8
 _NOISE = 1e-6
 
 
+#: Of a block whose rows each have their own partners.
+_OWN = np.zeros(0, np.int64)
+
+
 class Block(NamedTuple):
-    """Kept pairs of the rows row0, row0 + 1, ...: what one task works on."""
+    """Kept pairs of the rows row0, row0 + 1, ...: what one task works on.
+
+    With `at`, rows share lists of partners (`evdist.kernels.partner_lists`): those of row i are
+    partner[at[i - row0]] + i, partner[at[i - row0] + 1] + i, ... modulo 2^32.
+    """
 
     row0: int
     first: NDArray[np.int64]
     degree: NDArray[np.int64]
     partner: NDArray[np.uint32]
     delta: NDArray[np.float32]
+    at: NDArray[np.int64] = _OWN
 
 
 class Links(NamedTuple):
@@ -220,9 +230,28 @@ def _solve_row(A, k, w, f, m, S, g, work, L, d):
 
 
 @njit_inner
-def _gather(table, first, partner, row, k, A):
+def _listed(first, at, row, i):
+    """Where the partners of row i begin, and what is added to them."""
+    if at.size:
+        return at[row], np.int64(i)
+    return first[row], np.int64(0)
+
+
+@njit_inner
+def _following(at, row, i, end):
+    """Where the partners of the row after i begin, and what is added: only to fetch them.
+
+    `end` is where those of row i end, which its own partners follow.
+    """
+    if at.size:
+        return at[min(row + 1, at.size - 1)], np.int64(i + 1)
+    return end, np.int64(0)
+
+
+@njit_inner
+def _gather(table, partner, start, shift, k, A):
     """The partners' rows of the table into A, and zeros up to a multiple of four."""
-    gather_rows(table, table.shape[1], partner, first[row], k, A)
+    gather_rows(table, table.shape[1], partner, start, shift, k, A)
     for t in range(k, _up_to_four(k)):
         for b in range(A.shape[1]):
             A[t, b] = np.float32(0.0)
@@ -234,10 +263,10 @@ def _up_to_four(k):
 
 
 @njit_inner
-def _pair_weights(weight, partner, n, i, start, k, w):
+def _pair_weights(weight, partner, n, i, start, shift, k, w):
     """w_t = w_i w_j for the pairs of row i."""
     for t in range(k):
-        w[t] = weight[i] * weight[partner[start + t] % n]
+        w[t] = weight[i] * weight[np.uint32(partner[start + t] + shift) % n]
 
 
 @njit_inner
@@ -268,7 +297,7 @@ def update_rows(M, table, P, block, weight, links, rows, change, rest=0.0):
 def _update_rows(M, table, P, block, weight, links, rows, change, rest, scratch):
     n, f = M.shape
     width = table.shape[1]
-    row0, first, degree, partner, delta = block
+    row0, first, degree, partner, delta, at = block
     A, kappa, target, w, r, S, g, m, new, work, L, d, u = scratch
     for i in rows:
         row = i - row0
@@ -276,16 +305,17 @@ def _update_rows(M, table, P, block, weight, links, rows, change, rest, scratch)
             change[row] = 0.0
             continue
         start, k = first[row], degree[row]
+        listed, shift = _listed(first, at, row, i)
         k4 = _up_to_four(k)
         for j in range(f):
             m[j] = new[j] = M[i, j]
         fetch_row(table, width, i)
-        _gather(table, first, partner, row, k, A)
+        _gather(table, partner, listed, shift, k, A)
         # The partners of the next row are fetched behind the two passes over this row's.
-        following = start + k
-        dots(A, width, f, k4, m, kappa, table, partner, following)
+        following, moved = _following(at, row, i, start + k)
+        dots(A, width, f, k4, m, kappa, table, partner, following, moved)
         if weight.size:
-            _pair_weights(weight, partner, n, i, start, k, w)
+            _pair_weights(weight, partner, n, i, listed, shift, k, w)
         residuals(kappa, delta, start, k, w, target, r)
         weighted_sum(A, width, k, r, g)
         if links.first.size:
@@ -296,7 +326,7 @@ def _update_rows(M, table, P, block, weight, links, rows, change, rest, scratch)
                 g[j] += 0.5 * u[j]
         _solve_row(A, k, w, f, new, S, g, work, L, d)
         gain = change_of_squares(
-            A, width, f, k4, new, kappa, target, w, table, partner, following + k4 // 2
+            A, width, f, k4, new, kappa, target, w, table, partner, following + k4 // 2, moved
         )
         for j in range(f):
             gain += u[j] * (new[j] - m[j])
@@ -323,12 +353,13 @@ def assign_rows(M, table, block, lo, hi):
 def _assign_rows(M, table, block, lo, hi, scratch):
     f = M.shape[1]
     width = table.shape[1]
-    row0, first, degree, partner, delta = block
+    row0, first, degree, partner, delta, at = block
     A, _, _, w, r, S, g, m, _, work, L, d, _ = scratch
     for i in range(lo, hi):
         row = i - row0
         start, k = first[row], degree[row]
-        _gather(table, first, partner, row, k, A)
+        listed, shift = _listed(first, at, row, i)
+        _gather(table, partner, listed, shift, k, A)
         for t in range(k):
             # A 0 - delta: with it, g = -A' delta is the gradient at m = 0.
             r[t] = -delta[start + t]
@@ -371,17 +402,18 @@ def block_objective(M, table, block, weight, links, cuts):
 def _block_objective(M, table, block, weight, links, lo, hi, scratch):
     n, f = M.shape
     width = table.shape[1]
-    row0, first, degree, partner, delta = block
+    row0, first, degree, partner, delta, at = block
     _, kappa, _, w, _, _, _, m, _, _, _, _, u = scratch
     stress = penalty = 0.0
     for i in range(lo, hi):
         row = i - row0
         start, k = first[row], degree[row]
+        listed, shift = _listed(first, at, row, i)
         for j in range(f):
             m[j] = M[i, j]
-        dots_in_table(table, width, f, partner, start, _up_to_four(k), m, kappa)
+        dots_in_table(table, width, f, partner, listed, shift, _up_to_four(k), m, kappa)
         if weight.size:
-            _pair_weights(weight, partner, n, i, start, k, w)
+            _pair_weights(weight, partner, n, i, listed, shift, k, w)
         for t in range(k):
             residual = kappa[t] - delta[start + t]
             stress += w[t] * residual * residual

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evdist.engine.ownership import received, shared_out
-from evdist.evclus.groups import SPARSE_FROM
+from evdist.evclus.groups import SPARSE_FROM, near_share
 from evdist.evclus.memory import projected, row_words, stored
 from evdist.evclus.partitions.graph import odd_offsets
 from evdist.kernels.shuffle import Shuffle
@@ -111,7 +111,8 @@ class Plan:
         if focal_sets not in counts:
             raise ValueError(f"focal_sets must be one of {', '.join(counts)}, got {focal_sets!r}.")
         k, f = min(pairs, max(objects - 1, 1)), counts[focal_sets]
-        need = projected(objects, k, f if focal_sets != "simple" else row_words(clusters))
+        words = f if focal_sets != "simple" else row_words(clusters)
+        need = projected(objects, k, words, near=near_share(k, clusters) > 0)
         if workers is None and partitions:
             workers = max(2, math.ceil((need.pairs + need.masses) / _WORKER))
         elif workers is None:
@@ -147,7 +148,8 @@ class Plan:
             own = math.ceil(self.objects / self.workers)
             kept = own * (8 * self.pairs + 40 + 4 * self.words + 8)
             return self._view + kept + 4 * self._outside * self.words
-        held = projected(self.objects, self.pairs, self.words, workers=self.workers)
+        near = near_share(self.pairs, self.clusters) > 0
+        held = projected(self.objects, self.pairs, self.words, workers=self.workers, near=near)
         return held.total + self.data
 
     @property

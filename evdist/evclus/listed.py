@@ -1,0 +1,115 @@
+"""Kept pairs in half the memory: partners that follow a formula in few lists, 4 bytes a pair.
+
+The kernels read such lists as they read partners of every row (`Block.at`): same bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evdist.evclus.problem import Pairs
+from evdist.evclus.rows.sweep import Block
+from evdist.evclus.sampling import run_blocks
+from evdist.kernels.distances import transform
+from evdist.kernels.graph import PairGraph
+from evdist.kernels.partner_lists import PartnerLists, has_few_lists
+
+
+class Made(Pairs, Protocol):
+    """Pairs that are computed or read: those of a source, or of a store."""
+
+    @property
+    def graph(self) -> PairGraph: ...
+
+    @property
+    def d0(self) -> float: ...
+
+    @property
+    def at_once(self) -> int:
+        """Rows to ask for at a time: their partners are written out meanwhile."""
+        ...
+
+    def rows(
+        self, lo: int, hi: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
+        """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
+        ...
+
+
+@dataclass(frozen=True)
+class ListedPairs:
+    """All kept pairs of a graph in memory; row i owns k entries of `delta` from i k on."""
+
+    graph: PairGraph
+    lists: PartnerLists
+    delta: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, made: Made, n_threads: int) -> ListedPairs:
+        n, k, step = made.n, made.graph.k, made.at_once
+        delta = np.empty((n, k), np.float32)
+
+        def fill(lo: int) -> None:
+            _fill(made, lo, delta[lo : lo + step])
+
+        run_blocks(fill, range(0, n, step), n_threads)
+        return cls(made.graph, PartnerLists.of(made.graph), delta.reshape(-1))
+
+    @property
+    def n(self) -> int:
+        return self.graph.n
+
+    @property
+    def entries(self) -> int:
+        return self.graph.entries
+
+    def block(self, lo: int, hi: int) -> Block:
+        """With the partners of every row, for who reads them without `Block.at`."""
+        partner, degree = self.graph.partners(lo, hi)
+        return Block(lo, self._first(hi - lo), degree, partner.reshape(-1), self._of_rows(lo, hi))
+
+    def listed(self, lo: int, hi: int) -> Block:
+        return _block(self.lists, lo, hi, self._of_rows(lo, hi))
+
+    def _of_rows(self, lo: int, hi: int) -> NDArray[np.float32]:
+        return self.delta[lo * self.graph.k : hi * self.graph.k]
+
+    def _first(self, rows: int) -> NDArray[np.int64]:
+        return np.arange(rows, dtype=np.int64) * self.graph.k
+
+
+def is_listed(pairs: Any) -> TypeGuard[ListedPairs | Made]:
+    """Whether :func:`listed_blocks` takes less memory than the blocks of some `Pairs`."""
+    if isinstance(pairs, ListedPairs):
+        return True
+    graph = getattr(pairs, "graph", None)
+    return isinstance(graph, PairGraph) and hasattr(pairs, "rows") and has_few_lists(graph)
+
+
+def listed_blocks(pairs: ListedPairs | Made, runs: list[tuple[int, int]]) -> list[Block]:
+    """The pairs of runs of rows, for the kernels of dense rows."""
+    if isinstance(pairs, ListedPairs):
+        return [pairs.listed(lo, hi) for lo, hi in runs]
+    lists, blocks = PartnerLists.of(pairs.graph), []
+    for lo, hi in runs:
+        delta = np.empty((hi - lo, pairs.graph.k), np.float32)
+        for at in range(0, hi - lo, pairs.at_once):
+            _fill(pairs, lo + at, delta[at : at + pairs.at_once])
+        blocks.append(_block(lists, lo, hi, delta.reshape(-1)))
+    return blocks
+
+
+def _fill(made: Made, lo: int, delta: NDArray[np.float32]) -> None:
+    """Fill transformed dissimilarities (rows, k) of the rows from `lo` on."""
+    D = made.rows(lo, lo + len(delta))[2]
+    transform(D.reshape(-1), made.d0, delta.reshape(-1))
+
+
+def _block(lists: PartnerLists, lo: int, hi: int, delta: NDArray[np.float32]) -> Block:
+    at, degree = lists.of_rows(lo, hi)
+    first = np.arange(hi - lo, dtype=np.int64) * (len(delta) // max(hi - lo, 1))
+    return Block(lo, first, degree, lists.partner.reshape(-1), delta, at)
