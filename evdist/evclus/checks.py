@@ -77,7 +77,7 @@ def _stop(tol: Any, max_iter: int, data: Any, init: str | NDArray | SparseMasses
     """When to stop: as given, or for "auto" from n and the way to start."""
     if isinstance(tol, str) and tol == "auto":
         drawn = isinstance(init, str) and init == "random"
-        # News from a neighbour to the next takes many sweeps through a graph of the user's.
+        # Through the user's own graph of neighbours masses take many sweeps to spread.
         sampled = not isinstance(data, PairList)
         return Stop.auto(data.n, sampled and not drawn, max_iter)
     if isinstance(tol, str):

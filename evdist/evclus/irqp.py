@@ -90,12 +90,13 @@ class Stop:
     least: int = 1
 
     @classmethod
-    def auto(cls, n: int, begun: bool, max_iter: int) -> Stop:
-        """The paper's rule, or for many objects with sampled pairs, their masses `begun`, theirs.
+    def auto(cls, n: int, placed: bool, max_iter: int) -> Stop:
+        """The paper's rule, or for many objects that of sampled pairs.
 
-        Random masses are not begun: from them the objective may at first stand nearly still.
+        The latter where the first masses have `placed` the objects: those of landmarks, of groups
+        or of the user. From random masses the objective may at first stand nearly still.
         """
-        if begun and n >= MANY_OBJECTS:
+        if placed and n >= MANY_OBJECTS:
             return cls(MANY_TOL, max_iter, memory=0.0, least=MANY_LEAST)
         return cls(USUAL_TOL, max_iter)
 

@@ -70,16 +70,12 @@ class ListedPairs:
     def block(self, lo: int, hi: int) -> Block:
         """With the partners of every row, for who reads them without `Block.at`."""
         partner, degree = self.graph.partners(lo, hi)
-        return Block(lo, self._first(hi - lo), degree, partner.reshape(-1), self._of_rows(lo, hi))
+        block = self.listed(lo, hi)
+        return Block(lo, block.first, degree, partner.reshape(-1), block.delta)
 
     def listed(self, lo: int, hi: int) -> Block:
-        return _block(self.lists, lo, hi, self._of_rows(lo, hi))
-
-    def _of_rows(self, lo: int, hi: int) -> NDArray[np.float32]:
-        return self.delta[lo * self.graph.k : hi * self.graph.k]
-
-    def _first(self, rows: int) -> NDArray[np.int64]:
-        return np.arange(rows, dtype=np.int64) * self.graph.k
+        k = self.graph.k
+        return _block(self.lists, lo, hi, self.delta[lo * k : hi * k], k)
 
 
 def is_listed(pairs: Any) -> TypeGuard[ListedPairs | Made]:
@@ -99,7 +95,7 @@ def listed_blocks(pairs: ListedPairs | Made, runs: list[tuple[int, int]]) -> lis
         delta = np.empty((hi - lo, pairs.graph.k), np.float32)
         for at in range(0, hi - lo, pairs.at_once):
             _fill(pairs, lo + at, delta[at : at + pairs.at_once])
-        blocks.append(_block(lists, lo, hi, delta.reshape(-1)))
+        blocks.append(_block(lists, lo, hi, delta.reshape(-1), pairs.graph.k))
     return blocks
 
 
@@ -109,7 +105,7 @@ def _fill(made: Made, lo: int, delta: NDArray[np.float32]) -> None:
     transform(D.reshape(-1), made.d0, delta.reshape(-1))
 
 
-def _block(lists: PartnerLists, lo: int, hi: int, delta: NDArray[np.float32]) -> Block:
+def _block(lists: PartnerLists, lo: int, hi: int, delta: NDArray[np.float32], k: int) -> Block:
     at, degree = lists.of_rows(lo, hi)
-    first = np.arange(hi - lo, dtype=np.int64) * (len(delta) // max(hi - lo, 1))
+    first = np.arange(hi - lo, dtype=np.int64) * k
     return Block(lo, first, degree, lists.partner.reshape(-1), delta, at)

@@ -58,7 +58,7 @@ class PartnerLists:
 
     def of_rows(self, lo: int, hi: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the list of each row lo..hi-1 begins in `partner`, and how many it has."""
-        a, b = np.searchsorted(self.first, [lo, hi - 1], side="right")
+        a, b = np.searchsorted(self.first, [lo, max(hi - 1, lo)], side="right")
         bounds = np.concatenate([[lo], self.first[a:b], [hi]])
         rows, lists = np.diff(bounds), np.arange(a - 1, b)
         at = np.repeat(lists * self.partner.shape[1], rows)

@@ -31,6 +31,7 @@ from evdist.evclus.rows.sweep import (
 )
 from evdist.evclus.sampling import Layout, SourcePairs, row_block, run_blocks, sample_pairs
 from evdist.kernels.graph import PairGraph
+from evdist.kernels.partner_lists import has_few_lists
 from evdist.kernels.sparse_rows import WORDS, labelled
 from evdist.kernels.vector import aligned_zeros
 
@@ -58,8 +59,8 @@ class NumbaRows:
         return NumbaRows(n_threads)
 
     def pairs(self, source: Source, layout: Layout, d0: float) -> MemoryPairs | ListedPairs:
-        made = SourcePairs.in_order(source, layout, d0)
-        if is_listed(made):
+        if has_few_lists(layout.graph):
+            made = SourcePairs.in_order(source, layout, d0)
             return ListedPairs.of(made, self.n_threads)
         return sample_pairs(source, layout, d0, self.n_threads)
 

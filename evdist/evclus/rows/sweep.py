@@ -58,7 +58,7 @@ _TOL = 1e-8
 _NOISE = 1e-6
 
 
-#: Of a block whose rows each have their own partners.
+#: `Block.at` where each row has partners of its own.
 _OWN = np.zeros(0, np.int64)
 
 
@@ -241,7 +241,7 @@ def _listed(first, at, row, i):
 def _following(at, row, i, end):
     """Where the partners of the row after i begin, and what is added: only to fetch them.
 
-    `end` is where those of row i end, which its own partners follow.
+    `end` is where those of row i end: without lists those of the next row follow there.
     """
     if at.size:
         return at[min(row + 1, at.size - 1)], np.int64(i + 1)
