@@ -69,7 +69,7 @@ class Placing:
     objects : Source or (n, ...) array
         The source that the landmarks are from, all of whose objects are placed, the landmarks
         where they are; or new objects, described as the fitted ones were.
-    shifts : (k,) int64, increasing
+    shifts : (k,) int64, increasing, below L
     spread : bool
         Object i meets landmarks i + shift (mod L): k streams through a table in random order.
         Without `spread` all objects meet landmarks `shift`, so that what an object gets does not
@@ -97,8 +97,11 @@ class Placing:
 
     def chosen(self, lo: int, hi: int) -> NDArray[np.uint32]:
         """Landmarks that objects lo..hi-1 meet, (rows, k); with many clusters near ones too."""
+        L = np.uint32(len(self.landmarks.mass))
         start = np.arange(lo, hi)[:, None] if self.spread else np.zeros((hi - lo, 1), np.int64)
-        some = ((start + self.shifts) % len(self.landmarks.mass)).astype(np.uint32)
+        some = (start % L).astype(np.uint32) + self.shifts.astype(np.uint32)
+        # Modulo L without a division: below L, less L is a large number.
+        some = np.minimum(some, some - L)
         members = self.landmarks.members
         if members is None:
             return some

@@ -33,10 +33,8 @@ class Made(Pairs, Protocol):
         """Rows to ask for at a time: their partners are written out meanwhile."""
         ...
 
-    def rows(
-        self, lo: int, hi: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
-        """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
+    def dissimilarities(self, lo: int, hi: int, lists: PartnerLists) -> NDArray[np.float32]:
+        """Raw dissimilarities of positions lo..hi-1 to their partners, (rows, k)."""
         ...
 
 
@@ -51,13 +49,13 @@ class ListedPairs:
     @classmethod
     def of(cls, made: Made, n_threads: int) -> ListedPairs:
         n, k, step = made.n, made.graph.k, made.at_once
-        delta = np.empty((n, k), np.float32)
+        lists, delta = PartnerLists.of(made.graph), np.empty((n, k), np.float32)
 
         def fill(lo: int) -> None:
-            _fill(made, lo, delta[lo : lo + step])
+            _fill(made, lists, lo, delta[lo : lo + step])
 
         run_blocks(fill, range(0, n, step), n_threads)
-        return cls(made.graph, PartnerLists.of(made.graph), delta.reshape(-1))
+        return cls(made.graph, lists, delta.reshape(-1))
 
     @property
     def n(self) -> int:
@@ -83,7 +81,9 @@ def is_listed(pairs: Any) -> TypeGuard[ListedPairs | Made]:
     if isinstance(pairs, ListedPairs):
         return True
     graph = getattr(pairs, "graph", None)
-    return isinstance(graph, PairGraph) and hasattr(pairs, "rows") and has_few_lists(graph)
+    if not isinstance(graph, PairGraph) or not hasattr(pairs, "dissimilarities"):
+        return False
+    return has_few_lists(graph)
 
 
 def listed_blocks(pairs: ListedPairs | Made, runs: list[tuple[int, int]]) -> list[Block]:
@@ -94,14 +94,14 @@ def listed_blocks(pairs: ListedPairs | Made, runs: list[tuple[int, int]]) -> lis
     for lo, hi in runs:
         delta = np.empty((hi - lo, pairs.graph.k), np.float32)
         for at in range(0, hi - lo, pairs.at_once):
-            _fill(pairs, lo + at, delta[at : at + pairs.at_once])
+            _fill(pairs, lists, lo + at, delta[at : at + pairs.at_once])
         blocks.append(_block(lists, lo, hi, delta.reshape(-1), pairs.graph.k))
     return blocks
 
 
-def _fill(made: Made, lo: int, delta: NDArray[np.float32]) -> None:
+def _fill(made: Made, lists: PartnerLists, lo: int, delta: NDArray[np.float32]) -> None:
     """Fill transformed dissimilarities (rows, k) of the rows from `lo` on."""
-    D = made.rows(lo, lo + len(delta))[2]
+    D = made.dissimilarities(lo, lo + len(delta), lists)
     transform(D.reshape(-1), made.d0, delta.reshape(-1))
 
 

@@ -27,6 +27,7 @@ from evdist.evclus.pair_layout import (
 from evdist.evclus.rows.sweep import Block
 from evdist.evclus.sampling import row_block
 from evdist.kernels.graph import PairGraph
+from evdist.kernels.partner_lists import PartnerLists
 from evdist.stores.encoding import (
     StoreError,
     chunk_bounds,
@@ -260,21 +261,19 @@ class StoredPairs:
     def entries(self) -> int:
         return self.graph.entries
 
-    def rows(
-        self, lo: int, hi: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
-        """Partner positions, degrees and raw dissimilarities of positions lo..hi-1.
+    def dissimilarities(self, lo: int, hi: int, lists: PartnerLists) -> NDArray[np.float32]:
+        """Raw dissimilarities of positions lo..hi-1, (rows, k).
 
-        Refused where the partners are not those of the graph, which others take them from.
+        Refused where the partners are not those of the lists, which the sweeps take them from.
         """
         partner, degree, D = self.store.read(lo, hi)
-        expected = self.graph.partners(lo, hi)
+        expected = lists.written(lo, hi, self.graph.k)
         if not (np.array_equal(partner, expected[0]) and np.array_equal(degree, expected[1])):
             raise StoreError(
                 f"{self.store.url} is damaged: some of rows {lo}..{hi - 1} have other partners "
                 f"than its graph. {CURE}"
             )
-        return partner, degree, D
+        return D
 
     @property
     def at_once(self) -> int:

@@ -19,6 +19,7 @@ from evdist.evclus.problem import MemoryPairs, Plan
 from evdist.evclus.rows.sweep import Block
 from evdist.kernels.distances import transform
 from evdist.kernels.graph import MIN_COLOURS, PairGraph, draw_graph, greedy_colours
+from evdist.kernels.partner_lists import PartnerLists
 from evdist.kernels.vector import aligned_zeros
 
 _BLOCK = 16_384
@@ -133,11 +134,16 @@ class SourcePairs:
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float32]]:
         """Partner positions, degrees and raw dissimilarities of positions lo..hi-1."""
         partner, degree = self.graph.partners(lo, hi)
+        return partner, degree, self._distances(lo, hi, partner)
+
+    def dissimilarities(self, lo: int, hi: int, lists: PartnerLists) -> NDArray[np.float32]:
+        """Raw dissimilarities of positions lo..hi-1, (rows, k), by lists of the graph."""
+        return self._distances(lo, hi, lists.written(lo, hi, self.graph.k)[0])
+
+    def _distances(self, lo: int, hi: int, partner: NDArray[np.uint32]) -> NDArray[np.float32]:
         if self.order is None:
-            D = self.source.distances(np.arange(lo, hi, dtype=np.uint32), partner)
-        else:
-            D = self.source.distances(self.order[lo:hi], self.order[partner])
-        return partner, degree, D
+            return self.source.distances(np.arange(lo, hi, dtype=np.uint32), partner)
+        return self.source.distances(self.order[lo:hi], self.order[partner])
 
     def block(self, lo: int, hi: int) -> Block:
         return row_block(lo, *self.rows(lo, hi), self.d0)

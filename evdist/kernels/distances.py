@@ -270,23 +270,31 @@ def transform(D, d0, out):
     error is below 1e-10 of the value, far below float32's.
     """
     gamma = -np.log(0.05) / (d0 * d0)
-    # Vectors need to know that what is written is not what is yet to be read; `out` may be D.
-    some = np.empty(min(D.size, _AT_ONCE), np.float32)
+    # Some at a time, and few operations in a row: vectors follow each other in the machine only
+    # while the next one's operations are within its sight.
+    x, q = np.empty(_AT_ONCE), np.empty(_AT_ONCE)
     for lo in range(0, D.size, _AT_ONCE):
-        size = min(_AT_ONCE, D.size - lo)
+        some, to = D[lo : lo + _AT_ONCE], out[lo : lo + _AT_ONCE]
+        size = some.size
         for i in range(size):
-            d = np.float64(D[lo + i])
+            d = np.float64(some[i])
             # From 32 on the value is one in float32.
-            x = -min(gamma * d * d, 32.0) / 128.0
-            q = 1.0
-            for j in range(8, 1, -1):
-                q = 1.0 + q * x * (1.0 / j)
-            q *= x
-            for _ in range(7):
-                q *= q + 2.0
-            some[i] = np.float32(-q)
+            x[i] = -min(gamma * d * d, 32.0) / 128.0
+            q[i] = 1.0 + x[i] * (1.0 / 8)
         for i in range(size):
-            out[lo + i] = some[i]
+            for j in range(7, 4, -1):
+                q[i] = 1.0 + q[i] * x[i] * (1.0 / j)
+        for i in range(size):
+            for j in range(4, 1, -1):
+                q[i] = 1.0 + q[i] * x[i] * (1.0 / j)
+            q[i] *= x[i]
+        for i in range(size):
+            for _ in range(4):
+                q[i] *= q[i] + 2.0
+        for i in range(size):
+            for _ in range(3):
+                q[i] *= q[i] + 2.0
+            to[i] = np.float32(-q[i])
 
 
 def pairwise(metric: Callable[[NDArray, NDArray], float], A: ArrayLike, B: ArrayLike) -> NDArray:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from evdist.kernels.graph import MIN_COLOURS, PairGraph
@@ -63,6 +64,23 @@ class PartnerLists:
         rows, lists = np.diff(bounds), np.arange(a - 1, b)
         at = np.repeat(lists * self.partner.shape[1], rows)
         return at, np.repeat(self.degree[lists], rows)
+
+    def written(self, lo: int, hi: int, k: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The k partners of each row lo..hi-1, and how many count: `PairGraph.partners`, faster."""
+        at, degree = self.of_rows(lo, hi)
+        partner = np.empty((hi - lo, k), np.uint32)
+        _write(self.partner.reshape(-1), at, lo, partner)
+        return partner, degree
+
+
+@njit(cache=True, nogil=True)
+def _write(lists, at, lo, partner):
+    rows, k = partner.shape
+    for row in range(rows):
+        mine = lists[at[row] : at[row] + k]
+        i = np.uint32(lo + row)
+        for t in range(k):
+            partner[row, t] = mine[t] + i
 
 
 def has_few_lists(graph: PairGraph) -> bool:

@@ -25,6 +25,7 @@ from evdist.kernels.lanes import (
     I64,
     LANES,
     V32,
+    V64,
     fetcher,
     fma,
     for_four_dots,
@@ -299,6 +300,29 @@ def weighted_sum(typing, A, width, count, r, g):
 
     i64 = types.int64
     return types.void(A, i64, i64, r, g), codegen
+
+
+@intrinsic
+def column_squares(typing, A, width, count, d):
+    """d[:] = sum_t A[t, :]^2 in float64, of squares in float32; A (count, width), d (width,)."""
+
+    def codegen(context, builder, signature, args):
+        at, _, _, dt = signature.args
+        A, width, count, d = args
+        A, d = (pointer(context, builder, t, v) for t, v in [(at, A), (dt, d)])
+        acc = cgutils.alloca_once(builder, V64)
+        with cgutils.for_range_slice(builder, I64(0), width, I64(LANES)) as (j, _):
+            builder.store(ir.Constant(V64, [0.0] * LANES), acc)
+            with cgutils.for_range(builder, count) as loop:
+                line = load_lanes(builder, A, builder.add(builder.mul(loop.index, width), j))
+                square = builder.fpext(builder.fmul(line, line), V64)
+                builder.store(builder.fadd(builder.load(acc), square), acc)
+            address = builder.bitcast(builder.gep(d, [j]), V64.as_pointer())
+            builder.store(builder.load(acc), address, align=8)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(A, i64, i64, d), codegen
 
 
 @intrinsic

@@ -45,6 +45,11 @@ def call_sum(A, count, r, g):
     vector.weighted_sum(A, A.shape[1], count, r, g)
 
 
+@njit
+def call_squares(A, count, d):
+    vector.column_squares(A, A.shape[1], count, d)
+
+
 def gram_caller(gram_rows) -> Callable:
     @njit
     def call(A, count, w, chosen, at, S):
@@ -190,6 +195,17 @@ def test_weighted_sum(width, count):
     call_sum(A, count, r, g)
     expected = r[:count].astype(float) @ A[:count].astype(float)
     np.testing.assert_allclose(g, expected, rtol=0, atol=5e-6)
+
+
+@every_width
+@pytest.mark.parametrize("count", [0, 1, 33, 100])
+def test_column_squares_are_those_of_float32_summed_in_order(width, count):
+    A, d = random_table(100, width, np.random.default_rng(width)), np.ones(width)
+    call_squares(A, count, d)
+    expected = np.zeros(width)
+    for row in A[:count]:
+        expected += row * row
+    np.testing.assert_array_equal(d, expected)
 
 
 @every_width

@@ -35,6 +35,7 @@ from evdist.kernels.inner import njit_inner
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
 from evdist.kernels.vector import (
     change_of_squares,
+    column_squares,
     dots,
     dots_in_table,
     fetch_row,
@@ -120,7 +121,7 @@ def _scratch(f, width, degree):
         np.zeros((rows, width), np.float32), np.zeros(rows), np.zeros(rows),
         w, np.zeros(rows, np.float32),
         np.empty((f, width)), np.empty(width), np.zeros(width), np.zeros(width),
-        np.empty(f, np.uint64), np.empty((f, f + 1)), np.empty(f), np.zeros(f),
+        np.empty(f, np.uint64), np.empty((f, f + 1)), np.empty(width), np.zeros(f),
     )  # fmt: skip
 
 
@@ -354,21 +355,18 @@ def _assign_rows(M, table, block, lo, hi, scratch):
     f = M.shape[1]
     width = table.shape[1]
     row0, first, degree, partner, delta, at = block
-    A, _, _, w, r, S, g, m, _, work, L, d, _ = scratch
+    A, kappa, target, w, r, S, g, m, _, work, L, d, _ = scratch
     for i in range(lo, hi):
         row = i - row0
         start, k = first[row], degree[row]
         listed, shift = _listed(first, at, row, i)
         _gather(table, partner, listed, shift, k, A)
-        for t in range(k):
-            # A 0 - delta: with it, g = -A' delta is the gradient at m = 0.
-            r[t] = -delta[start + t]
+        # A 0 - delta: with it, g = -A' delta is the gradient at m = 0.
+        residuals(kappa, delta, start, k, w, target, r)
         weighted_sum(A, width, k, r, g)
+        column_squares(A, width, k, d)
         for j in range(f):
-            m[j] = d[j] = 0.0
-        for t in range(k):
-            for j in range(f):
-                d[j] += A[t, j] * A[t, j]
+            m[j] = 0.0
         best = 0
         for j in range(f):
             if d[j] + 2.0 * g[j] < d[best] + 2.0 * g[best]:
