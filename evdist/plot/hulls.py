@@ -8,7 +8,7 @@ xy   (n, 2) the plane that is drawn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,13 +17,12 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import ConvexHull, QhullError
 
 from evdist.estimators.checks import one_of
 from evdist.partition import CredalPartition
 from evdist.partition.decisions import Decisions
 from evdist.partition.open_sets import OpenTable
-from evdist.partition.rows import gather_rows, map_rows
+from evdist.plot.plane import hull_of, plane
 from evdist.plot.style import (
     INK,
     MOST_NAMED,
@@ -38,8 +37,6 @@ from evdist.plot.style import (
     tint,
 )
 
-#: Points above which those well inside are left out before the hull.
-MANY = 1 << 12
 #: Clusters that have hulls where they are many: more hulls would lie on each other.
 MOST_HULLS = 12
 #: Objects of the clusters that are not told apart.
@@ -100,20 +97,8 @@ def approximations(
     c, named = partition.n_clusters, _with_hulls(partition, outlier)
 
     ax = new_axes(ax, height=4.6)
-    corners = []
-    home = np.full(n, -1, dtype=np.int32)  # the cluster that an object surely belongs to
-    found = _members(partition, best, rule, level, named)
-    for k, (sure, between) in zip(named.tolist(), found, strict=True):
-        home[sure] = k
-        colour = cluster_colour(k) if classes is None else INK
-        sure_hull = _hull_of(xy, sure)
-        # What lies inside the hull of the sure members is no corner of the wider one either.
-        wide_hull = _hull_of(xy, np.union1d(sure_hull, between)) if between.size else sure_hull
-        for kind, hull, dashes in (("upper", wide_hull, "--"), ("lower", sure_hull, "-")):
-            corners.append(hull)
-            if hull.size > 1:
-                path = xy[np.append(hull, hull[0])]
-                ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k}", zorder=3)
+    found = zip(named.tolist(), _members(partition, best, rule, level, named), strict=True)
+    home, corners = _draw_hulls(ax, xy, found, coloured=classes is None)
 
     lone = np.flatnonzero(outlier)[:max_points]  # few, and what people look for
     shown = some_rows(n, max_points, np.concatenate([*corners, lone]))
@@ -125,15 +110,48 @@ def approximations(
     decided = rule == "decision"
     title = "Sure, between and outliers" if decided else "Lower and upper approximations"
     ax.set(xlabel=names[0], ylabel=names[1], title=title)
-    notes = [f"the {len(named)} largest of {c:,} clusters, others grey"] if len(named) < c else []
-    if shown.size < n:
-        notes.append(f"{shown.size:,} of {n:,} objects drawn; hulls of all")
-    if notes:
-        text = "\n".join(notes)
-        ax.annotate(text, (0.01, 0.01), xycoords="axes fraction", fontsize=7, color=INK, zorder=6)
+    _say_what_is_missing(ax, len(named), c, shown.size, n)
     _legend(ax, classes, has_outliers=bool(outlier.any()), decided=decided)
     plain_frame(ax)
     return ax
+
+
+def _draw_hulls(
+    ax: Axes,
+    xy: NDArray[np.float64],
+    clusters: Iterable[tuple[int, tuple[Rows, Rows]]],
+    *,
+    coloured: bool,
+) -> tuple[NDArray[np.int32], list[Rows]]:
+    """Draw the hulls of clusters, each with its sure and its possible members.
+
+    Returns the cluster that each object surely belongs to, or -1, and the corners of all hulls.
+    """
+    home = np.full(len(xy), -1, dtype=np.int32)
+    corners = []
+    for k, (sure, between) in clusters:
+        home[sure] = k
+        colour = cluster_colour(k) if coloured else INK
+        sure_hull = hull_of(xy, sure)
+        # What lies inside the hull of the sure members is no corner of the wider one either.
+        wide_hull = hull_of(xy, np.union1d(sure_hull, between)) if between.size else sure_hull
+        for kind, hull, dashes in (("upper", wide_hull, "--"), ("lower", sure_hull, "-")):
+            corners.append(hull)
+            if hull.size > 1:
+                path = xy[np.append(hull, hull[0])]
+                ax.plot(*path.T, dashes, color=colour, lw=1.3, gid=f"{kind}-{k}", zorder=3)
+    return home, corners
+
+
+def _say_what_is_missing(ax: Axes, hulls: int, clusters: int, shown: int, objects: int) -> None:
+    notes = []
+    if hulls < clusters:
+        notes.append(f"the {hulls} largest of {clusters:,} clusters, others grey")
+    if shown < objects:
+        notes.append(f"{shown:,} of {objects:,} objects drawn; hulls of all")
+    if notes:
+        text = "\n".join(notes)
+        ax.annotate(text, (0.01, 0.01), xycoords="axes fraction", fontsize=7, color=INK, zorder=6)
 
 
 def _with_hulls(partition: CredalPartition, outlier: NDArray[np.bool_]) -> Rows:
@@ -171,101 +189,11 @@ def _members(
         yield np.flatnonzero((named & single)[rows]), np.flatnonzero((named & ~single)[rows])
 
 
-def plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
-    """(n, 2) coordinates to draw and the names of their axes."""
-    columns = [str(name).replace("$", r"\$") for name in getattr(X, "columns", ())]
-    values = np.asarray(X)
-    if values.dtype.kind != "f":
-        values = values.astype(float)
-    if values.ndim != 2 or values.shape[0] != n or values.size == 0:
-        raise ValueError(
-            f"X must hold the {n} objects of the partition in rows, at least one, and attributes "
-            f"in columns, got shape {values.shape}. Pass the data that were clustered."
-        )
-    if values.shape[1] == 1:
-        name = columns[0] if columns else "value"
-        return np.column_stack([_finite(values)[:, 0], np.arange(n)]), (name, "row")
-    if values.shape[1] == 2:
-        names = (columns[0], columns[1]) if columns else ("first column", "second column")
-        return _finite(values), names
-    return _components(values)
-
-
-def _finite(values: NDArray[Any], first: int = 0) -> NDArray[np.float64]:
-    """These rows as float64, when all are finite."""
-    finite = np.isfinite(values).all(axis=1)
-    if not finite.all():
-        bad = int(np.argmin(finite))
-        raise ValueError(
-            f"X must be finite, got {values[bad]} in row {first + bad}. Fill in or leave out such "
-            "rows before drawing."
-        )
-    return values.astype(float)
-
-
-def _components(values: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, str]]:
-    """The first two principal components; O(n d^2), a block of rows at a time."""
-    n = len(values)
-
-    def total(rows: NDArray[Any], first: int) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = rows.sum(axis=0, dtype=np.float64)
-        return found if np.isfinite(found).all() else _finite(rows, first).sum(axis=0)
-
-    mean = np.sum(gather_rows(total, values), axis=0) / n
-
-    def spread(rows: NDArray[Any], first: int) -> NDArray[np.float64]:
-        centred = rows - mean
-        return centred.T @ centred
-
-    variance, axes = np.linalg.eigh(np.sum(gather_rows(spread, values), axis=0))  # largest last
-    names = ("principal component 1", "principal component 2")
-    if not variance[-1] > 0:  # all objects are the same: there is no component
-        return np.zeros((n, 2)), names
-    axes = axes[:, :-3:-1]
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])  # one of two signs, always
-    xy = map_rows(lambda rows, first: (rows - mean) @ axes, values, width=2, dtype=float)
-    share = variance[:-3:-1] / variance.sum()
-    return xy, (f"{names[0]} ({share[0]:.0%})", f"{names[1]} ({share[1]:.0%})")
-
-
 def _checked_classes(y: ArrayLike, n: int) -> NDArray[Any]:
     classes = np.asarray(y)
     if classes.shape != (n,):
         raise ValueError(f"y must hold one class for each of {n} objects, got {classes.shape}.")
     return classes
-
-
-def _hull_of(xy: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Which of these rows are the corners of their convex hull, in order."""
-    return rows[_hull(xy[rows])]
-
-
-def _hull(xy: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Rows of the corners of the convex hull, in order; two ends when the points lie on a line."""
-    if len(xy) < 2:
-        return np.arange(len(xy))
-    try:
-        if len(xy) <= MANY:
-            return ConvexHull(xy).vertices
-        outer = _outer(xy)
-        return outer[ConvexHull(xy[outer]).vertices]
-    except QhullError:  # fewer than three points, or all on one line: the segment between the ends
-        along = (xy - xy[0]) @ (xy[np.argmax(((xy - xy[0]) ** 2).sum(axis=1))] - xy[0])
-        return np.unique([np.argmin(along), np.argmax(along)])
-
-
-def _outer(xy: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Rows of the points outside a polygon of points: all corners of the hull are among them."""
-    x, y = np.ascontiguousarray(xy[:, 0]), np.ascontiguousarray(xy[:, 1])
-    far: list[np.intp] = []
-    for angle in np.linspace(0.0, np.pi, 4, endpoint=False):
-        along = np.cos(angle) * x + np.sin(angle) * y
-        far += [along.argmin(), along.argmax()]
-    inside = np.ones(len(xy), dtype=bool)
-    for a, b, c in ConvexHull(xy[np.unique(far)]).equations:  # a x + b y + c < 0 inside
-        inside &= a * x + b * y < -c
-    return np.flatnonzero(~inside)
 
 
 def _points(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.partition import CredalPartition, decisions, views
 from evdist.partition.decisions import Decisions
-from evdist.plot.hulls import plane
+from evdist.plot.plane import plane
 from evdist.plot.style import cluster_colour, cluster_marker, some_rows
 
 #: Objects in the page, at most about.

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 
 from evdist import CredalPartition, FocalSets, plot
 from evdist.partition import rows
-from evdist.plot import hulls
+from evdist.plot import plane
 from evdist.plot.style import COLOURS, MARKERS
 
 FOCAL = FocalSets.pairs(3)
@@ -179,18 +179,18 @@ def test_the_hull_of_many_points_is_that_of_all(shape):
     xy = rng.normal(size=(20_000, 2)) if shape == "ball" else rng.uniform(size=(20_000, 2))
     if shape == "line":
         xy[:, 1] = 0.0
-        assert sorted(hulls._hull(xy)) == sorted([xy[:, 0].argmin(), xy[:, 0].argmax()])
+        assert sorted(plane.hull(xy)) == sorted([xy[:, 0].argmin(), xy[:, 0].argmax()])
     else:
-        assert set(hulls._hull(xy)) == set(ConvexHull(xy).vertices)
+        assert set(plane.hull(xy)) == set(ConvexHull(xy).vertices)
 
 
 def test_principal_components_do_not_depend_on_the_blocks(monkeypatch):
     X = 1e3 + np.random.default_rng(1).normal(size=(500, 4)) * [3.0, 2.0, 1.0, 0.1]
-    whole, names = hulls.plane(X, 500)
+    whole, names = plane.plane(X, 500)
     expected = PCA(n_components=2).fit_transform(X)
     np.testing.assert_allclose(np.abs(whole), np.abs(expected), atol=1e-9)
     monkeypatch.setattr(rows, "MIN_ROWS", 32)
     monkeypatch.setattr(rows, "MAX_ROWS", 32)
-    parts, same_names = hulls.plane(X, 500)
+    parts, same_names = plane.plane(X, 500)
     np.testing.assert_allclose(parts, whole, atol=1e-9)
     assert names == same_names

@@ -1,0 +1,104 @@
+"""Objects as points of a plane, and the convex hulls of some of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
+
+from evdist.partition.rows import gather_rows, map_rows
+
+#: Points above which those well inside are left out before the hull.
+MANY = 1 << 12
+
+
+def plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
+    """(n, 2) coordinates to draw and the names of their axes."""
+    columns = [str(name).replace("$", r"\$") for name in getattr(X, "columns", ())]
+    values = np.asarray(X)
+    if values.dtype.kind != "f":
+        values = values.astype(float)
+    if values.ndim != 2 or values.shape[0] != n or values.size == 0:
+        raise ValueError(
+            f"X must hold the {n} objects of the partition in rows, at least one, and attributes "
+            f"in columns, got shape {values.shape}. Pass the data that were clustered."
+        )
+    if values.shape[1] == 1:
+        name = columns[0] if columns else "value"
+        return np.column_stack([_finite(values)[:, 0], np.arange(n)]), (name, "row")
+    if values.shape[1] == 2:
+        names = (columns[0], columns[1]) if columns else ("first column", "second column")
+        return _finite(values), names
+    return _components(values)
+
+
+def _finite(values: NDArray[Any], first: int = 0) -> NDArray[np.float64]:
+    """These rows as float64, when all are finite."""
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(
+            f"X must be finite, got {values[bad]} in row {first + bad}. Fill in or leave out such "
+            "rows before drawing."
+        )
+    return values.astype(float)
+
+
+def _components(values: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, str]]:
+    """The first two principal components; O(n d^2), a block of rows at a time."""
+    n = len(values)
+
+    def total(rows: NDArray[Any], first: int) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = rows.sum(axis=0, dtype=np.float64)
+        return found if np.isfinite(found).all() else _finite(rows, first).sum(axis=0)
+
+    mean = np.sum(gather_rows(total, values), axis=0) / n
+
+    def spread(rows: NDArray[Any], first: int) -> NDArray[np.float64]:
+        centred = rows - mean
+        return centred.T @ centred
+
+    variance, axes = np.linalg.eigh(np.sum(gather_rows(spread, values), axis=0))  # largest last
+    names = ("principal component 1", "principal component 2")
+    if not variance[-1] > 0:  # all objects are the same: there is no component
+        return np.zeros((n, 2)), names
+    axes = axes[:, :-3:-1]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])  # one of two signs, always
+    xy = map_rows(lambda rows, first: (rows - mean) @ axes, values, width=2, dtype=float)
+    share = variance[:-3:-1] / variance.sum()
+    return xy, (f"{names[0]} ({share[0]:.0%})", f"{names[1]} ({share[1]:.0%})")
+
+
+def hull_of(xy: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Which of these rows are the corners of their convex hull, in order."""
+    return rows[hull(xy[rows])]
+
+
+def hull(xy: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows of the corners of the convex hull, in order; two ends when the points lie on a line."""
+    if len(xy) < 2:
+        return np.arange(len(xy))
+    try:
+        if len(xy) <= MANY:
+            return ConvexHull(xy).vertices
+        outer = _outer(xy)
+        return outer[ConvexHull(xy[outer]).vertices]
+    except QhullError:  # fewer than three points, or all on one line: the segment between the ends
+        along = (xy - xy[0]) @ (xy[np.argmax(((xy - xy[0]) ** 2).sum(axis=1))] - xy[0])
+        return np.unique([np.argmin(along), np.argmax(along)])
+
+
+def _outer(xy: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows of the points outside a polygon of points: all corners of the hull are among them."""
+    x, y = np.ascontiguousarray(xy[:, 0]), np.ascontiguousarray(xy[:, 1])
+    far: list[np.intp] = []
+    for angle in np.linspace(0.0, np.pi, 4, endpoint=False):
+        along = np.cos(angle) * x + np.sin(angle) * y
+        far += [along.argmin(), along.argmax()]
+    inside = np.ones(len(xy), dtype=bool)
+    for a, b, c in ConvexHull(xy[np.unique(far)]).equations:  # a x + b y + c < 0 inside
+        inside &= a * x + b * y < -c
+    return np.flatnonzero(~inside)
