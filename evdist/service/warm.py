@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from evdist.evclus.groups import SPARSE_FROM
 from evdist.registry import ALGORITHMS
 from evdist.service.config.algorithms import usual_name
 
@@ -18,13 +19,16 @@ from evdist.service.config.algorithms import usual_name
 USUAL = ("evclus", "ecm")
 #: The algorithms whose first fit takes seconds longer than the second.
 COMPILED = (*USUAL, "cecm", "bootclus", "eknnclus")
-_SHAPE = (90, 3)
+_FEW = 4
+#: Enough for lists of clusters; so are twenty objects of each.
+_MANY = SPARSE_FROM + 5
 
 
-def warm(algorithm: str) -> None:
+def warm(algorithm: str, *, many: bool = False) -> None:
     """Fit an algorithm, one of COMPILED, to a small table and place new rows.
 
-    The fit says itself that it compiles, with a bar where there is a terminal.
+    With `many`, EVCLUS is fitted with many clusters as well, which has kernels of its own. The
+    fit says itself that it compiles, with a bar where there is a terminal.
     """
     algorithm = usual_name(algorithm)
     if algorithm not in COMPILED:
@@ -32,11 +36,17 @@ def warm(algorithm: str) -> None:
             f"evdist warm compiles {', '.join(COMPILED)}; got {algorithm!r}. Other algorithms need "
             "no preparation."
         )
+    _fit(algorithm, _FEW, 90)
+    if many and algorithm == "evclus":
+        _fit(algorithm, _MANY, 20 * _MANY)
+
+
+def _fit(algorithm: str, clusters: int, n: int) -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=_SHAPE) + 9.0 * rng.integers(0, 3, size=(_SHAPE[0], 1))
+    X = rng.normal(size=(n, 3)) + 9.0 * rng.integers(0, clusters, size=(n, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for table in (X, X.astype(np.float32)):  # some kernels are compiled for either
-            model = ALGORITHMS[algorithm].cls(random_state=0).fit(table)
+            model = ALGORITHMS[algorithm].cls(clusters, random_state=0).fit(table)
         if hasattr(model, "predict_mass"):
             model.predict_mass(X[:3])

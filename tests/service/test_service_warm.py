@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 from evdist.service.cli.app import app
 from evdist.service.warm import COMPILED, USUAL, warm
 
-#: Fits the iris as README does and prints what numba had to compile for it.
+#: Fits the iris as README does, or plain clusters where they are many, and prints what numba had
+#: to compile for it.
 FIT = """
 import sys
 from numba.core import event
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_blobs
 import evdist
 
 class Heard(event.Listener):
@@ -27,8 +28,9 @@ class Heard(event.Listener):
 
 heard = Heard()
 event.register("numba:compile", heard)
-X = load_iris().data
-getattr(evdist, sys.argv[1])(n_clusters=3, random_state=0).fit(X).predict(X[:2])
+name, c = sys.argv[1], int(sys.argv[2])
+X = load_iris().data if c == 3 else make_blobs(2_000, 4, centers=c, random_state=0)[0]
+getattr(evdist, name)(n_clusters=c, random_state=0).fit(X).predict(X[:2])
 print(heard.names)
 """
 
@@ -42,10 +44,10 @@ def python(*words: str, root: Path) -> str:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", ["EVCLUS", "ECM"])
-def test_a_fit_after_it_compiles_nothing(name: str, root: Path) -> None:
-    warm(name.lower())
-    assert python("-c", FIT, name, root=root) == "[]\n"
+@pytest.mark.parametrize(("name", "clusters"), [("EVCLUS", 3), ("ECM", 3), ("EVCLUS", 40)])
+def test_a_fit_after_it_compiles_nothing(name: str, clusters: int, root: Path) -> None:
+    warm(name.lower(), many=clusters > 3)
+    assert python("-c", FIT, name, str(clusters), root=root) == "[]\n"
 
 
 def test_the_command_prepares_what_most_people_call_first() -> None:

@@ -159,11 +159,14 @@ def warm(
         list[str] | None,
         typer.Argument(help="Algorithms to compile; evclus and ecm by default."),
     ] = None,
+    many: Annotated[
+        bool, typer.Option("--many", help="EVCLUS with 25 clusters or more, too: 20 s.")
+    ] = False,
 ) -> None:
     """Compile the algorithms in advance, so that the first fit does not have to wait."""
     with errors():
         for name in algorithms or preparing.USUAL:
-            preparing.warm(name)
+            preparing.warm(name, many=many)
             say(f"{name}: ready")
 
 
