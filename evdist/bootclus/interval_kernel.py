@@ -15,8 +15,8 @@ P_ij    sum_k post_ik post_jk, one value for each replicate: (B,)
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from evdist.kernels.jit import njit
 from evdist.mixture.kernel import posteriors
 
 #: Half the distance of one to the float32 below it.
@@ -24,7 +24,7 @@ TINY = np.float32(2.0**-25)
 _ENDLESS = 2**31 - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def gaussian_replicates(X, U, mu, a, post):
     """Posterior probabilities of the rows of X (w, d) under B Gaussian mixtures, into `post`.
 
@@ -41,7 +41,7 @@ def gaussian_replicates(X, U, mu, a, post):
                 post[i, k, b] = P[i, k]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def mark_live(post, live):
     """Put probabilities below TINY at zero, and say which components are left: live (w, c)."""
     w, c, B = post.shape
@@ -67,7 +67,7 @@ def ranks(B: int, confidence: float) -> tuple[int, float, int, float]:
     return int(low), low - int(low), int(high), high - int(high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _neighbours(bits, place, least, most, found):
     """Values number `place` and `place + 1` of the sorted ones, by halving, into `found` (2,).
 
@@ -97,7 +97,7 @@ def _neighbours(bits, place, least, most, found):
     found[1] = value if count > place + 1 else after  # several may be the same
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def interval_rows(post, live, mine, other, degree, low, low_part, high, high_part, target):
     """Intervals of the pairs of some rows, as targets of the two residuals of each pair.
 

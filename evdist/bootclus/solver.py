@@ -45,11 +45,12 @@ from evdist.engine.progress import Progress
 from evdist.engine.workers import smallest_worker
 from evdist.evclus.irqp import Stop
 from evdist.evclus.problem import Pairs, Plan, Problem
-from evdist.evclus.rows.sweep import Block, assign_rows, project_rows
+from evdist.evclus.rows.sweep import Block, assign_rows
 from evdist.evclus.sampling import run_blocks
 from evdist.evclus.sites import ClusterSite, Site
 from evdist.evclus.solver import Solver
 from evdist.kernels.graph import MIN_COLOURS
+from evdist.kernels.grid import project_rows
 from evdist.kernels.vector import aligned_zeros, padded_width
 
 #: Fitted objects that a new one is compared with.

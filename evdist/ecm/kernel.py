@@ -30,10 +30,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from evdist.kernels.inner import njit_inner
+from evdist.kernels.jit import njit, njit_inner
 
 #: Objects in a tile; a tile's table of f = 60 focal sets stays in the first cache.
 TILE = 64
@@ -159,7 +158,7 @@ def _powers(D, P, costs, least, Z):
             Z[t] += p[t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _shares(D, P, costs, least, Z, wt):
     """Turn P into w m^beta; returns the sum of w J over the tile."""
     scale = np.empty(TILE)
@@ -176,7 +175,7 @@ def _shares(D, P, costs, least, Z, wt):
     return _dot(J, wt)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def euclidean_sums(X, w, centre, V, spread, costs, W, B):
     """Add a block to W (f,) and B (c, d); returns its sum of w J.
 
@@ -214,7 +213,7 @@ def euclidean_sums(X, w, centre, V, spread, costs, W, B):
     return J
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def euclidean_masses(X, centre, V, spread, costs, M):
     """Write the masses of a block to M (n, f)."""
     c, d = V.shape
@@ -237,7 +236,7 @@ def _write(P, Z, lo, rows, M):
             M[lo + t, j] = P[j, t] * scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def adaptive_sums(X, w, centre, vbar, L, costs, W, T, Q):
     """Add a block to W (f,), T (f, d) and the lower triangles of Q (f, d, d); returns sum of w J.
 
@@ -275,7 +274,7 @@ def adaptive_sums(X, w, centre, vbar, L, costs, W, T, Q):
     return J
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def adaptive_masses(X, centre, vbar, L, costs, M):
     """Write the masses of a block under the adaptive metric to M (n, f)."""
     f, d = vbar.shape

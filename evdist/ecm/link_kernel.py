@@ -20,13 +20,14 @@ R        (2, f, f), weight of the links times E (must-link) and 1 - C (cannot-li
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evdist.kernels.jit import njit
 
 #: An object on a prototype costs nothing there; this part of its largest cost takes the place of 0.
 _LEAST = 1e-14
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _fill(q, g, order, m):
     """Minimise sum_j q_j m_j^2 + g_j m_j on the simplex; `order` sorts g."""
     least = _LEAST * q.max()
@@ -46,7 +47,7 @@ def _fill(q, g, order, m):
         m[j] /= total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def update_linked(M, q, objects, first, partner, kind, R):
     """Put every linked object to the minimum of its own cost, one after the other."""
     f = M.shape[1]

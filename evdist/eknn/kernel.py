@@ -13,10 +13,11 @@ k; then Dempster's rule gives
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evdist.kernels.jit import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def relabel(start, neighbour, weight, order, label, vote):
     """Visit the objects in `order`; each takes the label with the largest sum of weights.
 
@@ -44,7 +45,7 @@ def relabel(start, neighbour, weight, order, label, vote):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sum_votes(start, neighbour, weight, label, lo, vote):
     """vote[i - lo, k] = sum of the weights of the neighbours of i with label k; `vote` is zero."""
     for row in range(vote.shape[0]):
@@ -52,7 +53,7 @@ def sum_votes(start, neighbour, weight, label, lo, vote):
             vote[row, label[neighbour[e]]] += weight[e]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def weight_between(start, neighbour, weight, label):
     """Sum of the weights of pairs with different labels."""
     total = 0.0
@@ -63,7 +64,7 @@ def weight_between(start, neighbour, weight, label):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def evidence(d2, who, y, alpha, gamma, u):
     """u (rows, c), zero before: weight of evidence for each class from the neighbours `who`."""
     for i in range(d2.shape[0]):
@@ -72,7 +73,7 @@ def evidence(d2, who, y, alpha, gamma, u):
             u[i, k] -= np.log1p(-alpha * np.exp(-gamma[k] * d2[i, e]))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def loss(d2, who, y, alpha, gamma, slope):
     """Sum over objects and classes of (pl - [own class])^2; adds dJ / dgamma (c,) to `slope`."""
     n, K = d2.shape

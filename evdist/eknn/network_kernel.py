@@ -13,13 +13,14 @@ With L = log T:  d pl_k / d L_l = pl_k ([k = l] - pl_l),  d pl_k / d L_0 = (c - 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evdist.kernels.jit import njit
 
 #: Products this small are scaled up; the scale cancels.
 _SMALL = 1e-100
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _combine(x, P, alpha, gamma, U, a, near, s, T):
     """Fill s (r,) = squared distances, near = exp(-gamma s), a = alpha near, and T (c + 1,).
 
@@ -46,7 +47,7 @@ def _combine(x, P, alpha, gamma, U, a, near, s, T):
                 T[k] /= most
 
 
-@njit(cache=True, nogil=True)
+@njit
 def forward(X, P, alpha, gamma, U, mass):
     """mass (n, c + 1): of the single classes, and last of all classes."""
     r, c = U.shape
@@ -61,7 +62,7 @@ def forward(X, P, alpha, gamma, U, mass):
         mass[row, c] = T[c] / N
 
 
-@njit(cache=True, nogil=True)
+@njit
 def gradient(X, y, w, P, alpha, gamma, U, dP, dalpha, dgamma, dU):
     """Sum over rows of w sum_k (pl_k - [k = y])^2; adds its derivatives to dP, dalpha, ..."""
     r, c = U.shape

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.evclus.rows.sweep import GRID
 from evdist.kernels.distances import transform
+from evdist.kernels.grid import GRID
 from evdist.kernels.looks import most_mass
 from evdist.kernels.sparse_rows import decode, encode
 

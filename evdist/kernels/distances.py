@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
+from evdist.kernels.jit import njit
 from evdist.kernels.lanes import (
     F32,
     I64,
@@ -126,7 +127,7 @@ def _column_means(X: NDArray) -> NDArray[np.float64]:
     return _column_sums(read_only(X)) / len(X) if usual else X.mean(axis=0, dtype=np.float64)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _column_sums(X):
     total = np.zeros(X.shape[1])
     for i in range(X.shape[0]):
@@ -212,7 +213,7 @@ _squares, _absolute = _coordinate_sum("squares"), _coordinate_sum("absolute")
 _largest, _different = _coordinate_sum("largest"), _coordinate_sum("different")
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _distances(table, mine_table, mine, others, code, out):
     sums, end, d = code
     width = table.shape[1]
@@ -258,7 +259,7 @@ def distances(
 _AT_ONCE = 1024
 
 
-@njit(cache=True, nogil=True)
+@njit
 def transform(D, d0, out):
     """phi(d) = 1 - exp(-gamma d^2), gamma = -log(0.05) / d0^2; k-CEVCLUS eqs. (5)-(6).
 

@@ -34,8 +34,9 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from evdist.kernels.jit import njit
 
 #: Fewer colours mean fewer synchronisation points per sweep. From 2 to 16 colours the number of
 #: sweeps, the objective and the accuracy were the same on four data sets; with 4, three quarters
@@ -248,7 +249,7 @@ def _draw_two_way(
     return sorted(pairs)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner, degree):
     """Fill partner positions (rows, k) and degrees of the rows from `lo` on.
 
@@ -281,7 +282,7 @@ def fill_partners(lo, s, bounds, offsets, shifts, near, order, inverse, partner,
             partner[row, h] = i
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fill_near(lo, place, first, order, bounds, block, step, turn, back, far, partner, degree):
     """Partner places (rows, k) of the rows from `lo` on: uniform ones that are there, then near.
 
@@ -311,7 +312,7 @@ def fill_near(lo, place, first, order, bounds, block, step, turn, back, far, par
             partner[row, h] = lo + row
 
 
-@njit(cache=True)
+@njit
 def greedy_colours(first, other, rows):
     """Colour a graph given in compressed rows so that neighbours differ; visits `rows` in order.
 

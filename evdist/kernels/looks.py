@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from evdist.kernels.jit import njit
 from evdist.kernels.sparse_rows import ID_PLACES, MASS_PLACES, SLOTS, ids_of
 from evdist.kernels.threads import thread_count
 from evdist.kernels.vector import read_only
@@ -37,7 +37,7 @@ def most_plausible(mass: NDArray[Any]) -> NDArray[np.int64]:
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _most_plausible(mass, out):
     last = mass.shape[1] - 1
     for i in range(len(mass)):
@@ -59,7 +59,7 @@ def most_mass(T: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.flo
     return cluster, mass
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _most_mass(T, ids, cluster, mass):
     for i in range(len(T)):
         slot, most = 0, T[i, MASS_PLACES[0]]
@@ -77,7 +77,7 @@ def are_lists(T: NDArray[np.float32], n_clusters: int, tolerance: float) -> bool
     return bool(_are_lists(T, ids_of(T), n_clusters, tolerance))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _are_lists(T, ids, n_clusters, tolerance):
     for i in range(len(T)):
         total, before, good = 0.0, np.int64(-1), (T[i, 0] >= 0) and (T[i, 1] >= 0)

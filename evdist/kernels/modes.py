@@ -14,11 +14,12 @@ near    (n, K) neighbours
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from evdist.kernels.jit import njit
 
-@njit(cache=True)
+
+@njit
 def _root(parent, i):
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -26,7 +27,7 @@ def _root(parent, i):
     return i
 
 
-@njit(cache=True)
+@njit
 def _merge(rho, first, second, level, order):
     n = len(rho)
     parent, prominence = np.arange(n), np.full(n, np.inf)

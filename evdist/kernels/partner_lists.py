@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from evdist.kernels.graph import MIN_COLOURS, PairGraph
+from evdist.kernels.jit import njit
 
 #: Rows that a list should have on average; with fewer, partners are written for every row.
 _ROWS = 16
@@ -73,7 +73,7 @@ class PartnerLists:
         return partner, degree
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _write(lists, at, lo, partner):
     rows, k = partner.shape
     for row in range(rows):

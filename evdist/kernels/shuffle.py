@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from evdist.kernels.jit import njit
 
 #: Rows of a partition where there are many: small beside the memory of a worker, large beside the
 #: price of a task.
@@ -75,7 +76,7 @@ class Shuffle:
         return _walk(np.array(positions, dtype=np.int64), self.n, True)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _mixed(x):
     """Finalizer of splitmix64: every bit of x moves every bit of the result."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -83,7 +84,7 @@ def _mixed(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _walk(values, n, back):
     """Permute numbers of 0..n-1 in place, or take the permutation back."""
     bits = 2
@@ -121,7 +122,7 @@ def row_sum(X: NDArray, first: int) -> int:
     return int(_row_sum(words, first))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _row_sum(words, first):
     total = np.uint64(0)
     for i in range(words.shape[0]):

@@ -23,9 +23,8 @@ the Gram matrix when its component enters, four rows of twelve on average.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from evdist.kernels.inner import njit_inner
+from evdist.kernels.jit import njit, njit_inner
 
 #: Proximal term, relative to the mean diagonal of S on the working set.
 _EPS = 1e-11
@@ -91,7 +90,7 @@ def _equality_step(S, g, work, s, ridge, L, d):
     return least / diagonal if diagonal > 0.0 else 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(error_model="numpy", inline="always")
 def support(m, f, work):
     """The components with mass, ascending, into `work`; returns how many."""
     s = np.int64(0)
@@ -169,7 +168,7 @@ def minimise_on_working_set(S, g, m, f, s, tol, noise, work, L, d):
     return s, enter
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def solve_simplex(S, u, m0):
     """Minimiser of 1/2 m'Sm - u'm on the simplex, from the feasible start `m0`.
 

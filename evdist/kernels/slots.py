@@ -15,15 +15,15 @@ ids   the same memory as uint16
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from evdist.kernels import sparse_rows
+from evdist.kernels.jit import njit
 from evdist.kernels.lanes import LANES
 from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, IDS_AHEAD, MASSES_AHEAD, WORDS
 from evdist.kernels.vector import aligned_zeros
 
-_inline = njit(cache=True, nogil=True, inline="always")
+_inline = njit(inline="always")
 _id_at, _mass_at = _inline(sparse_rows.id_at), _inline(sparse_rows.mass_at)
 
 
@@ -40,19 +40,19 @@ def joined(T: NDArray[np.float32], rows: NDArray | slice) -> NDArray[np.float32]
     return lines.transpose(1, 0, 2).reshape(-1, WORDS)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def slot_id(ids, n, j, q):
     """The cluster number of slot q of row j."""
     return ids[j, FIRST_ID + q] if q < IDS_AHEAD else ids[n + j, _id_at(q) - 2 * LANES]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def slot_mass(T, n, j, q):
     """The mass of slot q of row j."""
     return T[j, FIRST_MASS + q] if q < MASSES_AHEAD else T[n + j, _mass_at(q) - LANES]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def put_slot(T, ids, n, j, q, cluster, mass):
     """Give slot q of row j a cluster and its mass."""
     if q < IDS_AHEAD:

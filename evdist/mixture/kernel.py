@@ -19,8 +19,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from evdist.kernels.jit import njit
 
 #: Rows of a tile: a few coordinates of it fit the first-level cache.
 _TILE = 64
@@ -31,7 +32,7 @@ _FAR = 1e300
 
 
 # Sums may be reordered into vector lanes; the order is that of the machine code, always the same.
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(error_model="numpy", fastmath={"reassoc", "contract"})
 def _responsibilities(x, count, U, mu, a, diff, z, r, total):
     """Posteriors r (c, tile) and log densities `total` (tile) of the first `count` rows of x."""
     c, d = mu.shape
@@ -68,7 +69,7 @@ def _responsibilities(x, count, U, mu, a, diff, z, r, total):
         total[t] = most + math.log(sum_)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(error_model="numpy", fastmath={"reassoc", "contract"})
 def _add_block(X, w, first, last, U, mu, a, scratch, R, Z, ZZ):
     """Add sums over rows first..last to R (c,), Z (c, d), ZZ (c, d, d); returns log-likelihood."""
     c, d = mu.shape
@@ -109,7 +110,7 @@ def _add_block(X, w, first, last, U, mu, a, scratch, R, Z, ZZ):
     return loglik
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scratch(c, d):
     return (
         np.empty((d, _TILE)), np.empty((d, _TILE)), np.empty((c, d, _TILE)),
@@ -117,7 +118,7 @@ def _scratch(c, d):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def accumulate(X, w, items, rows, U, mu, a, R, Z, ZZ, loglik):
     """Sums of some blocks of some replicates: E-step and statistics in one pass.
 
@@ -143,7 +144,7 @@ def accumulate(X, w, items, rows, U, mu, a, R, Z, ZZ, loglik):
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def posteriors(X, first, last, U, mu, a, P, density):
     """Posterior probabilities P (n, c) and log densities (n,) of rows first..last, in place."""
     c, d = mu.shape
@@ -160,7 +161,7 @@ def posteriors(X, first, last, U, mu, a, P, density):
                 P[lo + t, k] = r[k, t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _rotate(G: NDArray[Any], inverse: NDArray[Any], D: NDArray[Any]) -> None:
     """One sweep of plane rotations that lower sum_k tr(diag(inverse_k) D'W_kD); G_k = D'W_kD."""
     c, d, _ = G.shape
@@ -187,7 +188,7 @@ def _rotate(G: NDArray[Any], inverse: NDArray[Any], D: NDArray[Any]) -> None:
                     G[k, p, i], G[k, q, i] = cos * g + sin * h, cos * h - sin * g
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def common_axes(G, sizes, equal_volume, floor, sweeps, D):
     """Axes common to all components whose variances along them differ; D (B, d, d), in place.
 

@@ -29,9 +29,10 @@ from evdist.evclus.rows import numba as rows_numba
 from evdist.evclus.rows.numba import NumbaRows
 from evdist.evclus.rows.sparse_loss import sparse_objective
 from evdist.evclus.rows.sparse_sweep import update_sparse
-from evdist.evclus.rows.sweep import block_objective, project_rows, quantise, update_rows
+from evdist.evclus.rows.sweep import block_objective, update_rows
 from evdist.evclus.sampling import near_layout
 from evdist.kernels.graph import PairGraph, draw_graph
+from evdist.kernels.grid import project_rows, quantise
 from evdist.kernels.slots import joined, split
 from evdist.kernels.sparse_rows import SLOTS, WORDS, decode, encode, full_rows, ids_of, labelled
 from evdist.kernels.vector import aligned_zeros

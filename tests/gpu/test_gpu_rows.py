@@ -25,10 +25,11 @@ from evdist.evclus.rows.arrays import Graph, Partners, on_grid, project, tiles, 
 from evdist.evclus.rows.attributes import sample
 from evdist.evclus.rows.device_pairs import device_block
 from evdist.evclus.rows.kept import Resident
-from evdist.evclus.rows.sweep import block_objective, no_links, project_rows, update_rows
+from evdist.evclus.rows.sweep import block_objective, no_links, update_rows
 from evdist.evclus.rows.torch import TorchKernels, minimise_on_simplex
 from evdist.kernels.distances import METRICS
 from evdist.kernels.graph import PairGraph, draw_graph
+from evdist.kernels.grid import project_rows
 from evdist.kernels.simplex import solve_simplex
 from evdist.kernels.vector import aligned_zeros
 

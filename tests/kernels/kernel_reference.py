@@ -8,15 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.evclus.rows.sweep import (
-    Block,
-    Links,
-    block_objective,
-    no_links,
-    project_rows,
-    update_rows,
-)
+from evdist.evclus.rows.sweep import Block, Links, block_objective, no_links, update_rows
 from evdist.kernels.graph import draw_graph
+from evdist.kernels.grid import project_rows
 from evdist.kernels.simplex import solve_simplex
 from evdist.kernels.vector import aligned_zeros, padded_width
 

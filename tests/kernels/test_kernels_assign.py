@@ -8,7 +8,8 @@ from kernels.kernel_reference import FAMILIES, GRID, kkt_residual
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.evclus.rows.sweep import Block, assign_rows, project_rows
+from evdist.evclus.rows.sweep import Block, assign_rows
+from evdist.kernels.grid import project_rows
 from evdist.kernels.simplex import solve_simplex
 from evdist.kernels.vector import aligned_zeros, padded_width
 

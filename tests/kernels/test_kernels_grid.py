@@ -10,7 +10,7 @@ from kernels.kernel_reference import FAMILIES, GRID, conflict_table, make_case, 
 from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
-from evdist.evclus.rows.sweep import project_rows, project_some, quantise
+from evdist.kernels.grid import project_rows, project_some, quantise
 from evdist.kernels.vector import aligned_zeros
 
 every_family = pytest.mark.parametrize("focal", FAMILIES.values(), ids=FAMILIES.keys())

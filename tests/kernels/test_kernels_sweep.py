@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kernels.kernel_reference import FAMILIES, GRID, Case, make_case, units
 
 from evdist.belief import FocalSets
-from evdist.evclus.rows.sweep import Block, block_objective, no_links, project_rows
+from evdist.evclus.rows.sweep import Block, block_objective, no_links
+from evdist.kernels.grid import project_rows
 from evdist.kernels.vector import LANES, aligned_zeros
 
 every_family = pytest.mark.parametrize("focal", FAMILIES.values(), ids=FAMILIES.keys())

@@ -9,7 +9,8 @@ import pytest
 from kernels.kernel_reference import FAMILIES, NO_WEIGHT, make_case
 
 from evdist.belief import FocalSets
-from evdist.evclus.rows.sweep import Block, project_rows
+from evdist.evclus.rows.sweep import Block
+from evdist.kernels.grid import project_rows
 from evdist.kernels.vector import aligned_zeros
 
 every_family = pytest.mark.parametrize("focal", FAMILIES.values(), ids=FAMILIES.keys())

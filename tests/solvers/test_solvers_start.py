@@ -15,9 +15,9 @@ from evdist.evclus.d0 import choose_d0, positive_quantile
 from evdist.evclus.irqp import Stop
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.rows.numba import NumbaRows
-from evdist.evclus.rows.sweep import GRID
 from evdist.evclus.start import fit_landmarks, place
 from evdist.evclus.trial import draw_starts, seeded_masses
+from evdist.kernels.grid import GRID
 
 SETS = FocalSets.simple(3)
 

@@ -11,9 +11,8 @@ comes above the threshold, and the look is over. Symbols are those of `sparse_sw
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from evdist.kernels.inner import njit_inner
+from evdist.kernels.jit import njit, njit_inner
 from evdist.kernels.slots import slot_id, slot_mass
 from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, SLOTS
 
@@ -27,7 +26,7 @@ _FOUR = 4
 _TAKEN = -1e300
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _add_four(T, ids, j, slot, r, G, named, count):
     """G[a] += r s_j(a) for four slots; which they are is noted in `named`, if it has room.
 

@@ -20,17 +20,10 @@ from evdist.evclus.landmarks import Placing
 from evdist.evclus.listed import ListedPairs, is_listed, listed_blocks
 from evdist.evclus.problem import MemoryPairs, Problem, conflict_projection
 from evdist.evclus.rows.sparse import SparseKernel, assign_sparse
-from evdist.evclus.rows.sweep import (
-    Block,
-    Links,
-    assign_rows,
-    block_objective,
-    project_rows,
-    project_some,
-    update_rows,
-)
+from evdist.evclus.rows.sweep import Block, Links, assign_rows, block_objective, update_rows
 from evdist.evclus.sampling import Layout, SourcePairs, row_block, run_blocks, sample_pairs
 from evdist.kernels.graph import PairGraph
+from evdist.kernels.grid import project_rows, project_some
 from evdist.kernels.partner_lists import has_few_lists
 from evdist.kernels.sparse_rows import WORDS, labelled
 from evdist.kernels.vector import aligned_zeros

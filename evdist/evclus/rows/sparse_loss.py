@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from evdist.evclus.rows.sweep import quantise
-from evdist.kernels.inner import njit_inner
+from evdist.kernels.grid import quantise
+from evdist.kernels.jit import njit, njit_inner
 from evdist.kernels.lanes import LANES
 from evdist.kernels.slots import put_slot, slot_id, slot_mass
 from evdist.kernels.sparse_rows import FIRST_ID, FIRST_MASS, FREE, SLOTS
@@ -33,7 +32,7 @@ def _shared(T, ids, n, j, x):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def sparse_objective(T, ids, block, weight, lo, hi):
     """Sum over the pairs of rows lo..hi-1 of their weighted squared residuals."""
     n = T.shape[0] // 2
@@ -61,7 +60,7 @@ def sparse_objective(T, ids, block, weight, lo, hi):
     return stress
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def put_on_grid(T, ids, lo, hi):
     """Round the masses of rows lo..hi-1 to the grid of the kernels."""
     n, m = T.shape[0] // 2, np.empty(SLOTS + 2)

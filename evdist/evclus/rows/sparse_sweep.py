@@ -33,11 +33,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from evdist.evclus.rows.entrants import ENTRANTS, FEW_CLUSTERS, find_entrants
-from evdist.evclus.rows.sweep import most_partners, quantise
+from evdist.evclus.rows.sweep import most_partners
 from evdist.kernels.columns import (
     change_between,
     cluster_columns,
@@ -45,7 +44,8 @@ from evdist.kernels.columns import (
     combine_columns,
     residuals_between,
 )
-from evdist.kernels.inner import njit_inner
+from evdist.kernels.grid import quantise
+from evdist.kernels.jit import njit, njit_inner
 from evdist.kernels.lanes import LANES
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
 from evdist.kernels.slots import put_slot, slot_id, slot_mass
@@ -94,7 +94,7 @@ class _Scratch(NamedTuple):
     look: _Look
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scratch(degree, clusters):
     k, few = _up_to_lanes(degree), clusters <= FEW_CLUSTERS
     look = _Look(
@@ -112,7 +112,7 @@ def _scratch(degree, clusters):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _up_to_lanes(k):
     return (k + LANES - 1) // LANES * LANES
 
@@ -336,7 +336,7 @@ def _write(T, ids, i, m, cluster, columns):
         put_slot(T, ids, n, i, p, FREE + p, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def update_sparse(T, ids, clusters, block, weight, rows, change, rest=0.0, promise=0.0):
     """Minimise the objective over each of the given rows in turn, as `sweep.update_rows` does.
 

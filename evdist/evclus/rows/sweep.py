@@ -8,7 +8,7 @@ its partners and d the step away from the present masses,
 
 Symbols
 -------
-M       (n, f) float32, masses, each on the grid of `quantise`
+M       (n, f) float32, masses, each on the grid of `evdist.kernels.grid`
 table   (v n, F) float32, v projections of M one below the other: row i + q n is m_i P_q. EVCLUS
         has one, P = C, so that kappa_ij = m_i . table[j]; F is f padded to whole cache lines
 P       (v, f, F) float32, the projections
@@ -28,10 +28,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from evdist.kernels.inner import njit_inner
+from evdist.kernels.grid import project_row, quantise
+from evdist.kernels.jit import njit, njit_inner
 from evdist.kernels.simplex import MAX_ROUNDS, minimise_on_working_set, support
 from evdist.kernels.vector import (
     change_of_squares,
@@ -46,13 +46,10 @@ from evdist.kernels.vector import (
     gram_rows_4,
     gram_rows_5,
     gram_rows_6,
-    project_line,
     residuals,
     weighted_sum,
 )
 
-#: Masses are multiples of 1 / GRID: exact in float32, and so are all their partial sums.
-GRID = float(1 << 24)
 #: Relative error allowed in a row's optimality conditions: that of masses rounded to the grid.
 _TOL = 1e-8
 #: Relative error of Sigma: sums of CHUNK products in float32, with room for the elimination.
@@ -110,7 +107,7 @@ class _Scratch(NamedTuple):
     u: NDArray
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scratch(f, width, degree):
     # Vectors take four pairs at a time; the pairs beyond a row's degree are kept at zero.
     rows = degree + 4
@@ -131,58 +128,6 @@ def most_partners(block):
     for k in block.degree:
         most = max(most, k)
     return most
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def quantise(m, f):
-    """Round m (f,) >= 0, of sum one but for rounding, to multiples of 1 / GRID of sum one.
-
-    In place; the largest component absorbs what the others lose.
-    """
-    for j in range(f):
-        m[j] = np.floor(m[j] * GRID + 0.5)
-    total = most = 0.0
-    for j in range(f):
-        total += m[j]
-        most = m[j] if m[j] > most else most
-    big = 0
-    while m[big] < most:
-        big += 1
-    m[big] += GRID - total
-    for j in range(f):
-        m[j] *= 1.0 / GRID
-
-
-@njit_inner
-def project_row(m, f, P, table, n, i):
-    """table[i + q n] = m P_q for every projection q: exact on the grid."""
-    for q in range(P.shape[0]):
-        project_line(m, f, P, q, table, i + q * n)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def project_rows(M, P, table, lo, hi):
-    """Put the rows lo..hi-1 of M on the grid and fill their rows of the table."""
-    n, f = M.shape
-    m = np.empty(f)
-    for i in range(lo, hi):
-        for j in range(f):
-            m[j] = M[i, j]
-        quantise(m, f)
-        for j in range(f):
-            M[i, j] = m[j]
-        project_row(m, f, P, table, n, i)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def project_some(M, P, table, rows):
-    """Fill the table's rows of the given rows of M, which are on the grid."""
-    n, f = M.shape
-    m = np.empty(f)
-    for i in rows:
-        for j in range(f):
-            m[j] = M[i, j]
-        project_row(m, f, P, table, n, i)
 
 
 # The helpers below take arrays one by one and never slice them: a view, or a tuple of arrays
@@ -258,7 +203,7 @@ def _gather(table, partner, start, shift, k, A):
             A[t, b] = np.float32(0.0)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _up_to_four(k):
     return (k + 3) // 4 * 4
 
@@ -282,7 +227,7 @@ def _add_link_terms(M, links, i, g, f):
             g[a] += x * total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def update_rows(M, table, P, block, weight, links, rows, change, rest=0.0):
     """Minimise the objective over each of the given rows of a block in turn, the others fixed.
 
@@ -338,7 +283,7 @@ def _update_rows(M, table, P, block, weight, links, rows, change, rest, scratch)
             project_row(new, f, P, table, n, i)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def assign_rows(M, table, block, lo, hi):
     """Give each row lo..hi-1 the minimiser of its own program against a fixed table.
 
@@ -381,7 +326,7 @@ def _assign_rows(M, table, block, lo, hi, scratch):
             M[i, j] = m[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def block_objective(M, table, block, weight, links, cuts):
     """Sums over the pairs of the rows from each of `cuts` to the next, (cuts - 1, 2): weighted
     squared residuals, and link penalties.
