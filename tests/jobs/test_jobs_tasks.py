@@ -23,6 +23,7 @@ from jobs.jobs_cases import (
 from sklearn.preprocessing import StandardScaler
 
 from evdist import EVCLUS, CredalPartition
+from evdist.evclus.partitions import door
 from evdist.service.jobs import JobError, JobFolder, run
 from evdist.stores.encoding import StoreError
 
@@ -303,6 +304,20 @@ class TestStart:
         quick(config(tmp_path, "old", **values))
         result = quick(config(tmp_path, "new", **values, start=str(tmp_path / "old")))
         assert result.metrics["n_objects"] == 600
+
+    def test_partitions_are_refused_before_anything_is_sampled(self, folder):
+        parameters = {**WARM, "partitions": 2}
+        with pytest.raises(JobError, match="partitions=2 cannot be combined with given masses"):
+            quick(self.grown(folder, blobs(), parameters=parameters))
+        assert list(stages(folder / "grown")) == ["load", "validate"]
+
+    def test_too_many_rows_are_refused_before_anything_is_sampled(self, folder, monkeypatch):
+        monkeypatch.setattr(door, "PARTITION_ROWS", 100)
+        parameters = {**WARM, "memory_limit": 1 << 14}
+        with pytest.raises(JobError, match=r"not enough memory: .* or use more workers\.$"):
+            quick(self.grown(folder, blobs(), parameters=parameters))
+        assert list(stages(folder / "grown")) == ["load", "validate"]
+        assert not (folder / "grown" / "partitions.zarr").exists()
 
     def test_from_nothing_is_refused(self, folder):
         with pytest.raises(JobError, match=r"no finished model at"):

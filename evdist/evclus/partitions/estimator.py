@@ -24,14 +24,20 @@ from evdist.partition.sparse import SparseMasses
 
 
 def in_partitions(
-    model: Any, X: Any, client: Any, *, linked: bool = False, weighted: bool = False
+    model: Any,
+    X: Any,
+    client: Any,
+    *,
+    linked: bool = False,
+    weighted: bool = False,
+    started: bool = False,
 ) -> bool:
-    """Whether an EVCLUS `model` fits X in partitions."""
+    """Whether an EVCLUS `model` fits X in partitions; `started`: it will be given masses."""
     family = model.focal_sets
     others = {
         "constraints": linked,
         "sample_weight": weighted,
-        "given masses as init": not isinstance(model.init, str),
+        "given masses as init": started or not isinstance(model.init, str),
         'focal_sets="select"': isinstance(family, str) and family == "select",
         'n_clusters="auto"': isinstance(model.n_clusters, str),
         "scale": model.scale is not None,

@@ -80,19 +80,29 @@ def sample(job: Job) -> dict[str, Any]:
         return {"sampled": False}
     job.tell("sample")
     client = {"client": job.client} if job.client is not None else {}
+    rows = _rows(job, model)
+    partitions = getattr(model, "partitions", None)
+    if rows is job.X and partitions is not None:
+        model.partitions = "never"  # of links, weights and first masses `sample_pairs` is not told
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
-        job.sampler = model.sample_pairs(_rows(job, model), **client)
+        job.sampler = model.sample_pairs(rows, **client)
+    if partitions is not None:
+        model.partitions = partitions
     kept = [name for name in ("pairs.zarr", "partitions.zarr") if job.folder.has(name)]
     return {"sampled": bool(kept), "files": [f"{name}/zarr.json" for name in kept]}
 
 
 def _rows(job: Job, model: Any, given: Mapping[str, Any] | None = None) -> Any:
     """What is fitted: the rows in memory, or a reader of them where they are too many."""
-    if job.config.start is not None or job.data.weight is not None or not _partitions(model):
+    if not _partitions(model):
         return job.X
     linked = job.config.links.url is not None or bool(links(job) if given is None else given)
-    return job.reader if in_partitions(model, job.reader, job.client, linked=linked) else job.X
+    weighted, started = job.data.weight is not None, job.config.start is not None
+    apart = in_partitions(
+        model, job.reader, job.client, linked=linked, weighted=weighted, started=started
+    )
+    return job.reader if apart else job.X
 
 
 def _partitions(model: Any) -> bool:

@@ -382,6 +382,7 @@ def sentence(error: BaseException) -> str:
     ):
         return f"No permission to write or read {error.filename or error}. Choose another folder."
     if isinstance(error, MemoryError):
-        return f"There is not enough memory: {error or 'an array could not be allocated'}."
+        what = str(error).rstrip(".") or "an array could not be allocated"
+        return f"There is not enough memory: {what}."
     said = str(error) or type(error).__name__
     return said.encode("utf-8", "backslashreplace").decode()  # a file may hold what cannot be shown
