@@ -17,6 +17,7 @@ from evdist.evclus.groups import SPARSE_FROM, near_share
 from evdist.evclus.sampling import is_narrow
 from evdist.evclus.start import Settings
 from evdist.kernels.partner_lists import are_few
+from evdist.kernels.shuffle import PARTITION_ROWS
 from evdist.kernels.sparse_rows import WORDS
 from evdist.kernels.vector import padded_width
 
@@ -79,11 +80,23 @@ def check_memory(
     `limit`: bytes that a fit in this process may take, None for what is free.
     """
     need, k = _projected(data, settings, client), _pairs_per_object(data, settings)
+    cures = ["lower n_dissimilarities", "use fewer focal sets", "use more workers"]
+    free, where = memory.available(), "here"
+    if limit is not None and limit < free:
+        free, where = limit, "within memory_limit"
+        cures.append("raise memory_limit")
+    cure = f"{', '.join(cures[:-1])}, or {cures[-1]}.".capitalize()
+    if isinstance(data, AttributeSource) and data.n > PARTITION_ROWS:
+        cure += (
+            " Without links, weights, given masses and choice of focal sets, and unless "
+            'partitions="never", so many objects are fitted in partitions, which need less.'
+        )
     memory.check_memory(
         {f"{data.n:,} x {k} kept pairs": need.pairs, "masses": need.masses, "data": need.data},
-        "Lower n_dissimilarities, use fewer focal sets, or use more workers.",
+        cure,
         client=client,
-        free=None if limit is None else min(limit, memory.available()),
+        free=free,
+        where=where,
     )
 
 

@@ -314,7 +314,7 @@ class TestStart:
     def test_too_many_rows_are_refused_before_anything_is_sampled(self, folder, monkeypatch):
         monkeypatch.setattr(door, "PARTITION_ROWS", 100)
         parameters = {**WARM, "memory_limit": 1 << 14}
-        with pytest.raises(JobError, match=r"not enough memory: .* or use more workers\.$"):
+        with pytest.raises(JobError, match=r"not enough memory: .* or raise memory_limit\.$"):
             quick(self.grown(folder, blobs(), parameters=parameters))
         assert list(stages(folder / "grown")) == ["load", "validate"]
         assert not (folder / "grown" / "partitions.zarr").exists()

@@ -11,6 +11,7 @@ from evdist import EVCLUS, FocalSets
 from evdist.engine import memory as engine_memory
 from evdist.evclus import memory
 from evdist.evclus.memory import projected
+from evdist.kernels.shuffle import PARTITION_ROWS
 
 
 @pytest.fixture
@@ -36,8 +37,17 @@ def test_a_fit_that_cannot_fit_is_refused_before_it_starts(little):
 
 
 def test_a_limit_counts_where_one_partition_would_hold_all_objects():
-    with pytest.raises(MemoryError, match=r"but 0\.\d MB are free here"):
+    with pytest.raises(
+        MemoryError, match=r"0\.\d MB are free within memory_limit\..*, or raise memory_limit\.$"
+    ):
         EVCLUS(3, d0=1.0, memory_limit=100_000).fit(X)
+
+
+def test_what_keeps_a_fit_from_partitions_is_told():
+    many = np.zeros((PARTITION_ROWS + 1, 1), np.float32)
+    model = EVCLUS(3, d0=1.0, memory_limit=100_000)
+    with pytest.raises(MemoryError, match=r"Without links, weights, .* fitted in partitions"):
+        model.fit(many, sample_weight=np.ones(len(many)))
 
 
 def test_the_cure_helps(little):
