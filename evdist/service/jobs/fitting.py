@@ -80,29 +80,27 @@ def sample(job: Job) -> dict[str, Any]:
         return {"sampled": False}
     job.tell("sample")
     client = {"client": job.client} if job.client is not None else {}
-    rows = _rows(job, model)
-    partitions = getattr(model, "partitions", None)
-    if rows is job.X and partitions is not None:
+    apart, partitions = _apart(job, model), getattr(model, "partitions", None)
+    if not apart and partitions is not None:
         model.partitions = "never"  # of links, weights and first masses `sample_pairs` is not told
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
-        job.sampler = model.sample_pairs(rows, **client)
+        job.sampler = model.sample_pairs(job.reader if apart else job.X, **client)
     if partitions is not None:
         model.partitions = partitions
     kept = [name for name in ("pairs.zarr", "partitions.zarr") if job.folder.has(name)]
     return {"sampled": bool(kept), "files": [f"{name}/zarr.json" for name in kept]}
 
 
-def _rows(job: Job, model: Any, given: Mapping[str, Any] | None = None) -> Any:
-    """What is fitted: the rows in memory, or a reader of them where they are too many."""
+def _apart(job: Job, model: Any, given: Mapping[str, Any] | None = None) -> bool:
+    """Whether the rows are fitted in partitions, from where they lie."""
     if not _partitions(model):
-        return job.X
+        return False
     linked = job.config.links.url is not None or bool(links(job) if given is None else given)
     weighted, started = job.data.weight is not None, job.config.start is not None
-    apart = in_partitions(
+    return in_partitions(
         model, job.reader, job.client, linked=linked, weighted=weighted, started=started
     )
-    return job.reader if apart else job.X
 
 
 def _partitions(model: Any) -> bool:
@@ -115,7 +113,7 @@ def fit(job: Job) -> dict[str, Any]:
     if job.config.start is not None:
         model.set_params(init=first_masses(job))
     given: dict[str, Any] = links(job)
-    rows = _rows(job, model, given)
+    rows = job.reader if _apart(job, model, given) else job.X
     if job.data.weight is not None:
         given["sample_weight"] = job.data.weight
     if "client" in job.algorithm.parameters.fit_takes and job.client is not None:
