@@ -100,7 +100,7 @@ class Placing:
         L = np.uint32(len(self.landmarks.mass))
         start = np.arange(lo, hi)[:, None] if self.spread else np.zeros((hi - lo, 1), np.int64)
         some = (start % L).astype(np.uint32) + self.shifts.astype(np.uint32)
-        # Modulo L without a division: below L, less L is a large number.
+        # Modulo L without a division: where some < L, some - L wraps around to a larger number.
         some = np.minimum(some, some - L)
         members = self.landmarks.members
         if members is None:

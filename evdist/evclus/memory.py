@@ -82,14 +82,14 @@ def check_memory(
     need, k = _projected(data, settings, client), _pairs_per_object(data, settings)
     cures = ["lower n_dissimilarities", "use fewer focal sets", "use more workers"]
     free, where = memory.available(), "here"
-    if limit is not None and limit < free:
+    if client is None and limit is not None and limit < free:
         free, where = limit, "within memory_limit"
         cures.append("raise memory_limit")
     cure = f"{', '.join(cures[:-1])}, or {cures[-1]}.".capitalize()
     if isinstance(data, AttributeSource) and data.n > PARTITION_ROWS:
         cure += (
-            " Without links, weights, given masses and choice of focal sets, and unless "
-            'partitions="never", so many objects are fitted in partitions, which need less.'
+            " Partitions need less memory, but do not take links, weights, given masses, a scale, "
+            'n_clusters="auto" or focal_sets="select".'
         )
     memory.check_memory(
         {f"{data.n:,} x {k} kept pairs": need.pairs, "masses": need.masses, "data": need.data},

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from evdist.kernels.jit import KernelCache
+
 
 def is_loaded(function: Any) -> bool:
     """Whether a function compiled by numba is in the memory of this process."""
@@ -16,14 +18,9 @@ def is_loaded(function: Any) -> bool:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether a function compiled by numba is in memory or on disk for this source and processor.
+    """Whether a function is in memory, or on disk for these sources.
 
-    Where numba does not tell (its index is no public interface), the answer is yes: nothing is said
-    rather than something wrong.
+    What `evdist.kernels.jit` did not compile counts as compiled: nothing is said of it.
     """
-    if is_loaded(function):
-        return True
-    try:
-        return bool(function._cache._cache_file._load_index())
-    except (AttributeError, OSError, ValueError):
-        return True
+    kept = getattr(function, "_cache", None)
+    return is_loaded(function) or not isinstance(kept, KernelCache) or kept.holds_any()

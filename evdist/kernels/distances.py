@@ -271,8 +271,8 @@ def transform(D, d0, out):
     error is below 1e-10 of the value, far below float32's.
     """
     gamma = -np.log(0.05) / (d0 * d0)
-    # Some at a time, and few operations in a row: vectors follow each other in the machine only
-    # while the next one's operations are within its sight.
+    # Some values at a time, in short loops. Each operation waits for the one before; a processor
+    # fills the time with the next values only if their operations are not far ahead.
     x, q = np.empty(_AT_ONCE), np.empty(_AT_ONCE)
     for lo in range(0, D.size, _AT_ONCE):
         some, to = D[lo : lo + _AT_ONCE], out[lo : lo + _AT_ONCE]

@@ -27,7 +27,7 @@ KERNELS = (
     "evclus/rows/sparse_sweep.py",
     "evclus/rows/sweep.py",
 )
-#: What an index says that names classes which an update has moved, or that was cut short.
+#: What reading an index raises if an update moved a class that it names, or if it was cut short.
 _UNREADABLE = (AttributeError, ImportError, EOFError, pickle.UnpicklingError)
 
 
@@ -60,6 +60,13 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         file = self._cache_file
         file._source_stamp = (file._source_stamp, kernels_stamp())
+
+    def holds_any(self) -> bool:
+        """Whether there is a fresh form on disk, for whatever arguments."""
+        try:
+            return bool(self._cache_file._load_index())
+        except _UNREADABLE:
+            return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -19,8 +19,9 @@ from evdist.service.config.algorithms import usual_name
 USUAL = ("evclus", "ecm")
 #: The algorithms whose first fit takes seconds longer than the second.
 COMPILED = (*USUAL, "cecm", "bootclus", "eknnclus")
+#: Clusters of the usual small fit.
 _FEW = 4
-#: Enough for lists of clusters; so are twenty objects of each.
+#: Clusters of a fit whose rows are lists of clusters, with twenty objects each.
 _MANY = SPARSE_FROM + 5
 
 

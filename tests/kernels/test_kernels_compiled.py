@@ -14,9 +14,9 @@ from evdist.estimators import callbacks
 from evdist.kernels.compiled import is_compiled
 
 MODULE = """
-from numba import njit
+from evdist.kernels.jit import njit
 
-@njit(cache=True)
+@njit
 def twice(x):
     return 2 * x
 """
@@ -46,7 +46,7 @@ def test_a_function_is_compiled_once_it_was_called_also_for_the_next_process(mod
     assert is_compiled(module().twice), "on disk"
 
 
-def test_what_numba_does_not_tell_of_counts_as_compiled():
+def test_what_the_kernels_did_not_compile_counts_as_compiled():
     assert is_compiled(len)
 
 

@@ -15,16 +15,19 @@ import pytest
 
 from evdist.kernels.jit import KERNELS
 
-#: Rounds 0.3 to the grid of another file, and says how often numba compiled this.
+#: Rounds 0.3 to the grid of another file, and says whether that was compiled before, and how often
+#: numba compiled it now.
 ROUND = """
 import numpy as np
 from evdist.evclus.rows.sparse_loss import put_on_grid
+from evdist.kernels.compiled import is_compiled
 from evdist.kernels.slots import split
 from evdist.kernels.sparse_rows import encode, ids_of
 
 T = split(encode(np.array([[0.3, 0.7, 0.0]], np.float32)))
+known = is_compiled(put_on_grid)
 put_on_grid(T, ids_of(T), 0, 1)
-print(float(T[0, 0]), sum(put_on_grid.stats.cache_misses.values()))
+print(float(T[0, 0]), int(known), sum(put_on_grid.stats.cache_misses.values()))
 """
 
 
@@ -64,34 +67,35 @@ def copied(root: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rounded(folder: Path) -> tuple[float, int]:
+def rounded(folder: Path) -> tuple[float, bool, int]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
     done = subprocess.run(
         [sys.executable, "-c", ROUND], cwd=folder, capture_output=True, text=True,
         env={**environment, "PYTHONPATH": str(folder)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    value, compiled = done.stdout.split()
-    return float(value), int(compiled)
+    value, known, compiled = done.stdout.split()
+    return float(value), known == "1", int(compiled)
 
 
 @pytest.mark.process
 def test_an_update_of_what_a_function_calls_is_seen(copied):
     fine = round(0.3 * 2**24) / 2**24
-    assert rounded(copied) == (fine, 1)
-    assert rounded(copied) == (fine, 0)
+    assert rounded(copied) == (fine, False, 1)
+    assert rounded(copied) == (fine, True, 0)
 
     grid = copied / "evdist" / "kernels" / "grid.py"
     text = grid.read_text()
     assert "1 << 24" in text
     grid.write_text(text.replace("1 << 24", "1 << 4"))
-    assert rounded(copied) == (5 / 16, 1)
+    coarse = 5 / 16
+    assert rounded(copied) == (coarse, False, 1)
 
-    # An index that names a class which an update has moved away.
+    # Indexes that name a class or a module which an update has moved away, or that were cut short.
     indexes = list((copied / "evdist").rglob("*.nbi"))
     assert indexes
-    for index in indexes:
-        gone = b"cevdist.kernels.grid\nGone\n."
-        index.write_bytes(pickle.dumps(numba.__version__) + gone)
-    assert rounded(copied) == (5 / 16, 1)
-    assert rounded(copied) == (5 / 16, 0)
+    for gone in (b"cevdist.kernels.grid\nGone\n.", b"cevdist.kernels.gone\nGone\n.", b""):
+        for index in indexes:
+            index.write_bytes(pickle.dumps(numba.__version__) + gone)
+        assert rounded(copied) == (coarse, False, 1)
+        assert rounded(copied) == (coarse, True, 0)

@@ -82,7 +82,8 @@ def sample(job: Job) -> dict[str, Any]:
     client = {"client": job.client} if job.client is not None else {}
     apart, partitions = _apart(job, model), getattr(model, "partitions", None)
     if not apart and partitions is not None:
-        model.partitions = "never"  # of links, weights and first masses `sample_pairs` is not told
+        # `sample_pairs` does not know of links, weights and masses that `fit` will be given.
+        model.partitions = "never"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # the check of the data has told that
         job.sampler = model.sample_pairs(job.reader if apart else job.X, **client)
