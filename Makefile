@@ -17,10 +17,10 @@ JOBS ?= 4
 XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast coverage lint format docs bench clean
+.PHONY: help demo test test-fast coverage lint format docs bench clean cluster cluster-down test-cluster
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed ## cluster a real data set; writes demo/report.html and a figure
 	@$(BIN)/python -m evdist.demo --out demo
@@ -49,6 +49,16 @@ format: $(VENV)/.installed-dev ## write the stub and the page of the public name
 
 docs: $(VENV)/.installed-docs ## build the site of the documentation into site/; a warning is an error
 	$(BIN)/python docs/site.py
+
+cluster: $(VENV)/.installed-dev ## a real Kubernetes of two nodes on this machine (Linux, root): see deploy/README.md
+	$(BIN)/python deploy/cluster/build.py
+	$(BIN)/python deploy/cluster/cluster.py up
+
+cluster-down: ## end it; what was built is kept
+	$(BIN)/python deploy/cluster/cluster.py down
+
+test-cluster: ## the chart, jobs, policies and faults on it: an hour
+	$(BIN)/python deploy/cluster/check.py
 
 bench: ## list the benchmarks and how each is run
 	@grep -l __main__ benchmarks/*.py | sed 's|^|  $(BIN)/python |'

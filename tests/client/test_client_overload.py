@@ -40,7 +40,7 @@ def test_an_overloaded_server_is_asked_again(server, error):
             raise found
         return found
 
-    assert server._asked(call) == "done"
+    assert server.asked(call) == "done"
 
 
 def test_a_refusal_is_told_at_once(server):
@@ -48,7 +48,7 @@ def test_a_refusal_is_told_at_once(server):
         raise refusal(422)
 
     with pytest.raises(JobError, match="Prefect refused the job: Service Unavailable"):
-        server._asked(call)
+        server.asked(call)
 
 
 def test_a_server_that_goes_away_is_waited_for(server, monkeypatch):
@@ -63,9 +63,9 @@ def test_a_server_that_goes_away_is_waited_for(server, monkeypatch):
 
     monkeypatch.setattr(deployment, "_connect", connect)
     with pytest.raises(JobError, match="No Prefect server answers"):
-        server._asked(lambda client: 1)  # it was never there
+        server.asked(lambda client: 1)  # it was never there
     server._answered = True
-    assert server._asked(lambda client: 1) == 1
+    assert server.asked(lambda client: 1) == 1
 
 
 @pytest.mark.parametrize(

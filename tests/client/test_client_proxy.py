@@ -43,11 +43,11 @@ def api() -> Iterator[str]:
 
 def test_a_token_opens_the_proxy(api):
     with temporary_settings({PREFECT_API_KEY: "token-of-anna"}):
-        assert Deployment(api)._asked(lambda client: client.api_healthcheck()) is None
+        assert Deployment(api).asked(lambda client: client.api_healthcheck()) is None
 
 
 @pytest.mark.parametrize("token", [None, "token-of-bert"])
 def test_a_stranger_learns_nothing_and_is_told_at_once(api, token):
     with temporary_settings({PREFECT_API_KEY: token}):
         with pytest.raises(JobError, match="401 Unauthorized"):
-            Deployment(api)._asked(lambda client: client.read_flow_runs())
+            Deployment(api).asked(lambda client: client.read_flow_runs())

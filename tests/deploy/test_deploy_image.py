@@ -159,6 +159,29 @@ def test_the_health_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "does not answer" in main(["http://127.0.0.1:9/health"])
 
 
+@pytest.mark.process
+def test_a_container_starts_with_the_kernels_of_the_image(tmp_path: Path) -> None:
+    """They are copied to where numba may write, once; without them the command runs as well."""
+    kernels, kept = tmp_path / "kernels", tmp_path / "numba"
+    (kernels / "a").mkdir(parents=True)
+    (kernels / "a" / "one.nbi").write_text("1")
+    script = (DEPLOY / "start.sh").read_text().replace("/opt/evdist/kernels", str(kernels))
+    (tmp_path / "start.sh").write_text(script)
+    env = {"PATH": os.environ["PATH"], "NUMBA_CACHE_DIR": str(kept)}
+
+    def start() -> str:
+        return subprocess.run(
+            ["sh", tmp_path / "start.sh", "cat", kept / "a" / "one.nbi"], env=env, check=False,
+            capture_output=True, text=True, timeout=10,
+        ).stdout  # fmt: skip
+
+    assert start() == "1"
+    (kept / "a" / "one.nbi").write_text("2")
+    assert start() == "2"
+    shutil.rmtree(kernels), shutil.rmtree(kept)
+    assert start() == ""
+
+
 # ---------------------------------------------------------------------- certificates.py
 def test_certificates_are_renewed_with_the_same_authority(tmp_path: Path) -> None:
     make = runpy.run_path(str(DEPLOY / "certificates.py"))["make"]
@@ -214,6 +237,18 @@ def test_who_waits_for_health_waits_for_somebody_who_tells_it() -> None:
                 assert url or "healthcheck" in asked, f"{name} waits for {other}"
             if wait["condition"] == "service_completed_successfully":
                 assert asked["restart"] == "on-failure", f"{name} waits for {other}"
+
+
+def test_prefect_is_well_only_with_its_database() -> None:
+    assert services()["prefect"]["environment"]["EVDIST_HEALTH_URL"].endswith("/api/ready")
+
+
+def test_every_container_of_ours_has_its_check_in_the_file() -> None:
+    """Images in OCI's format have none: podman would wait for their health for ever."""
+    for name, service in services().items():
+        if service["image"].startswith("evdist"):
+            check = service["healthcheck"]
+            assert check.get("disable") or "/app/health.py" in check["test"], name
 
 
 def test_only_this_machine_reaches_published_ports() -> None:

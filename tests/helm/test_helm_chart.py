@@ -187,7 +187,10 @@ def test_a_changed_setting_restarts_the_pods_that_read_it(tmp_path: Path) -> Non
 
 
 # ---------------------------------------------------------------------- the network
-DNS = {"scheduler", "worker", "prefect-worker", "prefect-server", "run", "test", "deploy"}
+DNS = {
+    *("scheduler", "worker", "prefect-worker", "prefect-server", "keeper"),
+    *("run", "test", "deploy"),
+}
 
 
 def ways(*rows: str) -> set[tuple[str, str, str]]:
@@ -205,8 +208,8 @@ def test_policies_allow_what_is_needed_and_nothing_else() -> None:
         "worker scheduler 8786", "run scheduler 8786", "test scheduler 8786",
         "scheduler worker 8788 8789", "worker worker 8788",
         "prefect-worker prefect-server 4200", "run prefect-server 4200",
-        "test prefect-server 4200", "deploy prefect-server 4200",
-        "worker outside 443", "run outside 443", "test outside 443",
+        "test prefect-server 4200", "deploy prefect-server 4200", "keeper prefect-server 4200",
+        "worker outside 443", "run outside 443", "test outside 443", "keeper outside 443",
         "prefect-server outside 5432", "prefect-worker outside 443 6443",
     )  # fmt: skip
 
@@ -217,6 +220,7 @@ def test_policies_of_a_full_release() -> None:
     assert extra == ways(
         "@dask-operator scheduler 8787", "@monitoring scheduler 8787",
         "@ingress-nginx scheduler 8787", "@monitoring worker 8790", "worker worker 32768-60999",
+        "@monitoring keeper 9108",
     )  # fmt: skip
 
 
@@ -230,6 +234,16 @@ def test_nobody_but_workers_and_clients_reaches_the_scheduler(chart: Rendered) -
         *("worker", "test", client)
     }
     assert not {row for row in found if row[0] == "outside"}
+
+
+def test_every_alert_is_what_prometheus_reads() -> None:
+    """A comma in a text that is not quoted makes a second annotation, which it refuses."""
+    (group,) = rendered("locked")["PrometheusRule", "evdist"]["spec"]["groups"]
+    assert len(group["rules"]) >= 14
+    for rule in group["rules"]:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}, rule
+        assert set(rule["annotations"]) == {"summary"}, rule
+        assert rule["annotations"]["summary"].endswith("."), rule
 
 
 # ---------------------------------------------------------------------- access
@@ -329,7 +343,7 @@ def test_a_gateway_and_prometheus_reach_prefect_and_nothing_else() -> None:
     found = chart_checks.reachable(everything(chart))
     assert {row for row in found if row[0] == "@gateways"} == ways("@gateways prefect-server 4200")
     assert {b for a, b, _ in found if a == "@monitoring"} == {
-        "scheduler", "worker", "prefect-server"
+        "scheduler", "worker", "prefect-server", "keeper"
     }  # fmt: skip
     route = chart["HTTPRoute", "prefect"]["spec"]
     assert route["hostnames"] == ["prefect.example.org"]

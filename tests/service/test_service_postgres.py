@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import programs
+import psutil
 import pytest
 from service.postgres import postgres, postgres_binaries
 from service.servers import prefect_server
 
 from evdist import EVCLUS, Client
+from evdist.service.jobs import JobError, JobState
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -32,3 +35,23 @@ def test_a_job_through_prefect_on_postgresql(database, tmp_path):
         job.wait(300, bar=False)
         expected = EVCLUS(**given).fit(X).credal_partition_.mass
         np.testing.assert_array_equal(np.asarray(job.result().mass), expected)
+
+
+def test_a_lost_database_is_named_and_the_job_is_not_queued_for_ever(tmp_path):
+    """The folder of the job that was refused says why."""
+    storage, X = tmp_path / "storage", np.random.default_rng(0).normal(size=(30, 2))
+    if postgres_binaries() is None:
+        pytest.skip("needs PostgreSQL (Debian: apt-get install postgresql), which is absent")
+    with postgres() as url, prefect_server(tmp_path, url) as prefect:
+        port = url.rpartition(":")[2].partition("/")[0]
+        for one in psutil.process_iter(["name", "cmdline"]):
+            if one.info["name"] == "postgres" and {"-p", port} <= set(one.info["cmdline"]):
+                one.kill()
+        began = time.monotonic()
+        client = Client(storage, prefect.api_url)
+        with pytest.raises(JobError, match="answers, but its database does not"):
+            client.submit(X, n_clusters=2)
+        assert time.monotonic() - began < 15
+        (job,) = Client(storage).jobs()
+        assert job.status is JobState.FAILED
+        assert "database" in str(job.error)

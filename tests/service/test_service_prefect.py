@@ -143,8 +143,8 @@ def test_users_take_turns_in_the_queue_of_the_server(service, tmp_path):
     server = Deployment(service.prefect.api_url)
     # In a pool without a worker, what is queued stays queued.
     service.prefect.prefect("work-pool", "create", "turns", "--type", "process")
-    flow = server._asked(lambda client: client.read_deployment_by_name("cluster/evdist")).flow_id
-    server._asked(lambda client: client.create_deployment(flow, "turns", work_pool_name="turns"))
+    flow = server.asked(lambda client: client.read_deployment_by_name("cluster/evdist")).flow_id
+    server.asked(lambda client: client.create_deployment(flow, "turns", work_pool_name="turns"))
     data = Client(tmp_path).upload(objects(12, 50))
 
     def submit(user: str, n: int) -> None:
@@ -154,7 +154,7 @@ def test_users_take_turns_in_the_queue_of_the_server(service, tmp_path):
 
     def queue() -> list:
         """Flow runs in the order in which a worker gets them."""
-        found = server._asked(lambda client: client.get_scheduled_flow_runs_for_work_pool("turns"))
+        found = server.asked(lambda client: client.get_scheduled_flow_runs_for_work_pool("turns"))
         return [entry.flow_run for entry in found]
 
     def users() -> list[str]:
@@ -166,7 +166,7 @@ def test_users_take_turns_in_the_queue_of_the_server(service, tmp_path):
     assert sorted(waiting[:2]) == sorted(waiting[2:4]) == ["anna", "ben"]
     assert waiting[4:] == ["anna", "anna"]
     for run in queue()[:4]:  # the first two rounds begin
-        server._asked(lambda client, run=run: client.set_flow_run_state(run.id, Running(), True))
+        server.asked(lambda client, run=run: client.set_flow_run_state(run.id, Running(), True))
     submit("carla", 2)
     waiting = users()
     assert sorted(waiting[:2]) == sorted(waiting[2:]) == ["anna", "carla"]
@@ -206,7 +206,7 @@ def delete_flow_runs(backend: Deployment, job) -> None:
             wait_for("the flow run", lambda run=one: ended(client, run.id), 60)
             client.delete_flow_run(one.id)
 
-    backend._asked(delete)
+    backend.asked(delete)
 
 
 @pytest.mark.parametrize("victim", VICTIMS)

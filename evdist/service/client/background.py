@@ -69,6 +69,10 @@ class Background:
             return JobState.STOPPED  # the client was killed before it could start the job
         return folder.state
 
+    def waits_for(self, folder: JobFolder) -> str | None:
+        """Its process starts at once: there is nothing to wait for."""
+        return None
+
     def logs(self, folder: JobFolder) -> str:
         return folder.log()
 

@@ -26,7 +26,7 @@ from evdist.engine.progress import Progress
 from evdist.progress import ProgressBar
 from evdist.registry import load
 from evdist.service.client.background import Background
-from evdist.service.client.job import Backend, Job
+from evdist.service.client.job import Backend, Job, begin
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobError, JobFolder, JobState
 from evdist.service.jobs.keeping import (
@@ -38,6 +38,7 @@ from evdist.service.jobs.keeping import (
     folders,
 )
 from evdist.service.jobs.models import read_alike
+from evdist.service.jobs.reach import storage_away
 from evdist.stores.paths import Url, address, join
 
 #: Jobs that a notebook shows of a client.
@@ -84,6 +85,8 @@ class Client:
         self.api_url = api_url or os.environ.get("EVDIST_API_URL") or None
         self.deployment = deployment or os.environ.get("EVDIST_DEPLOYMENT") or "cluster/evdist"
         self.user = user or os.environ.get("EVDIST_USER") or _this_user()
+        #: Whether the storage has ever answered.
+        self._found = False
         self._backend: Backend = Background()
         if self.api_url is not None:
             # Imports Prefect, which takes two seconds and which an embedded client does not need.
@@ -99,6 +102,7 @@ class Client:
         scale: Literal["standard", "robust", "gower"] | None = None,
         encode: bool = False,
         categories: Sequence[str] = (),
+        drop_ids: Literal["auto"] | None = None,
         columns: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         label: str | None = None,
@@ -120,7 +124,7 @@ class Client:
         X : array, data frame (pandas, polars, Dask), Arrow table, Dask or zarr array, path or URL
             of a file, or a Dataset
         algorithm : str
-        scale, encode, categories, columns, drop, label, weight, id, delimiter
+        scale, encode, categories, drop_ids, columns, drop, label, weight, id, delimiter
             See `evdist.service.config.Data`.
         must_link, cannot_link : (p, 2) arrays of object numbers
         cluster : dict, optional
@@ -140,6 +144,7 @@ class Client:
                 "id": id,
                 "encode": encode,
                 "categories": list(categories),
+                "drop_ids": drop_ids,
             },
             "algorithm": algorithm,
             "parameters": parameters,
@@ -161,9 +166,15 @@ class Client:
             # Mistakes are told before anything is sent.
             JobConfig.of(**values)
             if encode:
-                kept |= {"encode": scale or "standard", "categories": tuple(categories)}
+                kept |= {
+                    "encode": scale or "standard",
+                    "categories": tuple(categories),
+                    "drop_ids": drop_ids is not None,
+                }
                 # The numbers that are uploaded are on that scale.
-                values["data"] |= {"scale": None, "encode": False, "categories": []}
+                values["data"] |= {
+                    "scale": None, "encode": False, "categories": [], "drop_ids": None
+                }  # fmt: skip
             values["data"]["url"] = self.upload(X, **kept, bar=bar).url
             return self.submit_config(JobConfig.of(**values))
 
@@ -210,10 +221,11 @@ class Client:
         """Start a job from its configuration, in a folder of this storage named by its content."""
         kind = config.algorithm if config.task == "cluster" else config.task
         url = join(self.storage, f"jobs/{kind}-{config.fingerprint[:12]}")
+        self._find_storage()
         folder = JobFolder.create(config.model_copy(update={"folder": url}))
         job = Job(folder.url, self._backend)
         if folder.state is JobState.QUEUED:
-            self._backend.start(folder, config)
+            begin(self._backend, folder, config)
         else:
             job.resume(config)
         return job
@@ -229,13 +241,15 @@ class Client:
         id: str | None = None,
         encode: Literal["standard", "robust", "gower"] | None = None,
         categories: tuple[str, ...] = (),
+        drop_ids: bool = False,
         delimiter: str | None = None,
         bar: bool = False,
     ) -> Dataset:
         """Upload data to the storage in chunks, named by the fingerprint of their content.
 
         What is there already is not sent again; an upload that was cut off goes on. `encode` is
-        the scale of numbers where columns of any kind are made numbers.
+        the scale of numbers where columns of any kind are made numbers, `drop_ids` whether columns
+        that name objects are left out then.
         """
         if isinstance(X, Dataset):
             return X
@@ -244,12 +258,13 @@ class Client:
         table = Table(X, columns, label, weight, drop, delimiter, id)
         if encode is not None:
             fit = load("evdist.data.encode:fit_encoding")
-            table = replace(table, encoding=fit(table.raw_pieces(), encode, categories))
+            table = replace(table, encoding=fit(table.raw_pieces(), encode, categories, drop_ids))
         return self._upload(table, bar)
 
     def _upload(self, table: Table, bar: bool = False) -> Dataset:
         show = ProgressBar() if bar else None
         try:
+            self._find_storage()
             contents = read_contents(table)
 
             def tell(n: int) -> None:
@@ -267,11 +282,13 @@ class Client:
     # ------------------------------------------------------------------ finding
     def job(self, name: str) -> Job:
         """The job with this id or folder."""
+        self._find_storage()
         url = name if "/" in name else join(self.storage, f"jobs/{name}")
         return Job(JobFolder.open(url).url, self._backend)
 
     def jobs(self) -> list[Job]:
         """All jobs of the storage, newest first; a JobError if its bucket does not exist."""
+        self._find_storage()
         check_bucket(self.storage)
         found = [(folder.created, folder.url) for folder in folders(self.storage)]
         return [Job(url, self._backend) for _, url in sorted(found, reverse=True)]
@@ -290,6 +307,12 @@ class Client:
     def collect(self, *, days: float | None = None, dry_run: bool = False) -> Collected:
         """Remove jobs that ended more than `days` ago, and data that no job uses any more."""
         return collect(self.storage, days=days, dry_run=dry_run)
+
+    def _find_storage(self) -> None:
+        """A storage that does not answer is told within seconds, when it is first needed."""
+        if not self._found and (away := storage_away(self.storage)):
+            raise JobError(away)
+        self._found = True
 
     def _repr_html_(self) -> str:
         """What a notebook shows: where jobs are kept, and the newest of them."""

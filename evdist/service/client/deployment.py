@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,8 +25,10 @@ from prefect.settings import (
 from prefect.states import Cancelling, Crashed, Scheduled
 
 from evdist.service.client.turns import next_turn, tags
+from evdist.service.client.waiting import why_queued
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobError, JobFolder, JobState
+from evdist.service.jobs.reach import prefect_away, told_when_late
 from evdist.stores.lease import Pulse, pulse
 from evdist.stores.transient import is_transient, steady
 
@@ -49,6 +52,9 @@ TAKEN_SECONDS = 150.0
 #: With news seen no longer ago than this it runs: the server need not be asked several times a
 #: second.
 FRESH_SECONDS = 6.0
+#: A job that has been queued for so long without a flow run gets none: its client was killed before
+#: it could ask for one. By clocks of two machines, which differ by less.
+_UNASKED_SECONDS = 600.0
 #: Links that are sent as parameters; more stay in the job folder.
 _MOST_LINKS = 2000
 _LOG_LINES = 200  # the server gives no more at once
@@ -94,7 +100,7 @@ class Deployment:
     def start(self, folder: JobFolder, config: JobConfig) -> None:
         """Queue a flow run; the same job is not queued twice while one is under way."""
         config = config.model_copy(update={"folder": folder.url})
-        self._asked(lambda client: self._start(client, folder, config))
+        self.asked(lambda client: self._start(client, folder, config))
 
     def _start(self, client: SyncPrefectClient, folder: JobFolder, config: JobConfig) -> None:
         try:
@@ -128,9 +134,10 @@ class Deployment:
         seen = _pulse(folder)
         if folder.state is JobState.RUNNING and seen.moved and seen.silence < FRESH_SECONDS:
             return JobState.RUNNING
-        runs = self._asked(lambda client: self._runs(client, folder))
+        runs = self.asked(lambda client: self._runs(client, folder))
         if not runs or runs[0].state is None:
-            return folder.state
+            unasked = folder.state is JobState.QUEUED and _is_unasked(folder)
+            return JobState.STOPPED if unasked else folder.state
         state = runs[0].state
         if not state.is_final():
             if _is_lost(runs[0], folder):
@@ -142,9 +149,18 @@ class Deployment:
             return told
         return JobState.CANCELLED if state.is_cancelled() else JobState.STOPPED
 
+    def waits_for(self, folder: JobFolder) -> str | None:
+        """Why the last flow run has not begun."""
+
+        def ask(client: SyncPrefectClient) -> str | None:
+            runs = self._runs(client, folder)
+            return why_queued(client, runs[0]) if runs else "No flow run was asked for yet."
+
+        return self.asked(ask)
+
     def logs(self, folder: JobFolder) -> str:
         """What the flow runs have logged, oldest first."""
-        lines = self._asked(lambda client: self._lines(client, folder))
+        lines = self.asked(lambda client: self._lines(client, folder))
         return "\n".join([*lines, ""]) if lines else folder.log()
 
     def _lines(self, client: SyncPrefectClient, folder: JobFolder) -> list[str]:
@@ -167,7 +183,7 @@ class Deployment:
     def cancel(self, folder: JobFolder) -> None:
         """Ask the run itself, which stops at once, and Prefect, which ends its process."""
         folder.ask_to_cancel()
-        self._asked(lambda client: self._cancel(client, folder))
+        self.asked(lambda client: self._cancel(client, folder))
 
     def _cancel(self, client: SyncPrefectClient, folder: JobFolder) -> None:
         for one in self._runs(client, folder):
@@ -175,7 +191,7 @@ class Deployment:
                 client.set_flow_run_state(one.id, Cancelling())
 
     # ------------------------------------------------------------------ the server
-    def _asked(self, call: Callable[[SyncPrefectClient], T]) -> T:
+    def asked(self, call: Callable[[SyncPrefectClient], T]) -> T:
         """What the server says; an outage or an overload of one that has answered is waited out.
 
         Every call may be made twice: a flow run has a key that no second one gets.
@@ -192,13 +208,17 @@ class Deployment:
                 raise
 
         try:
-            return steady(once)
-        except PrefectHTTPStatusError as error:
-            raise JobError(f"Prefect refused the job: {_said(error)}") from error
+            with told_when_late(lambda: prefect_away(self.api_url)):
+                return steady(once)
         except Exception as error:
-            if not is_transient(error):
-                raise
-            raise JobError(f"No Prefect server answers at {self.api_url}: {error}") from error
+            if is_transient(error):
+                said = prefect_away(self.api_url) or (
+                    f"The Prefect server at {self.api_url} is overloaded, or fails: {_said(error)}"
+                )
+                raise JobError(said) from error
+            if isinstance(error, PrefectHTTPStatusError):
+                raise JobError(f"Prefect refused the job: {_said(error)}") from error
+            raise
 
     @cached_property
     def _settings(self) -> Any:
@@ -240,7 +260,13 @@ def _parameters(config: JobConfig) -> dict[str, Any]:
 
 
 def _connect(api_url: str, auth: str | None) -> SyncPrefectClient:
-    """A client of one server, whatever the user's own settings say."""
+    """A client of one server, whatever the user's own settings say.
+
+    A JobError says which part of it does not answer, with a ConnectionError for its cause.
+    """
+    missing = prefect_away(api_url)
+    if missing is not None:
+        raise JobError(missing) from ConnectionError(missing)
     updates: dict[Any, Any] = {PREFECT_API_URL: api_url}
     if auth:
         updates[PREFECT_API_AUTH_STRING] = auth
@@ -250,7 +276,7 @@ def _connect(api_url: str, auth: str | None) -> SyncPrefectClient:
     away = client.api_healthcheck()
     if away is not None:
         client.__exit__(None, None, None)
-        raise JobError(f"No Prefect server answers at {api_url}: {away}") from away
+        raise JobError(f"The Prefect server at {api_url} refuses: {_said(away)}") from away
     return client
 
 
@@ -278,8 +304,20 @@ def _tag(folder: JobFolder) -> str:
     return f"evdist-job:{folder.id}"
 
 
-def _said(error: PrefectHTTPStatusError) -> str:
+def _is_unasked(folder: JobFolder) -> bool:
+    """Whether no client will ask for a flow run of this queued job any more."""
+    if time.time() - folder.created > _UNASKED_SECONDS:
+        return True
+    return pulse(f"{folder.url} unasked", folder.state).silence > LOST_SECONDS
+
+
+def _said(error: Exception) -> str:
+    """What the server says of an error, or the error without the page of hints that httpx adds."""
+    reply: Any = getattr(error, "response", None)
+    if getattr(reply, "status_code", 0) in (401, 403):
+        hint = "Set PREFECT_API_AUTH_STRING, or PREFECT_API_KEY where a proxy stands before it."
+        return f"{reply.status_code} {reply.reason_phrase}. {hint}"
     try:
-        return str(error.response.json().get("detail", error))
-    except ValueError:
-        return str(error)
+        return str(reply.json()["detail"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return str(error).partition("\n")[0]

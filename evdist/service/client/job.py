@@ -9,15 +9,20 @@ from contextlib import AbstractContextManager
 from dataclasses import fields
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evdist.engine.progress import Progress
 from evdist.partition import CredalPartition
 from evdist.partition.explain import Explanation
+from evdist.partition.merge import ClusterTree
 from evdist.progress import ProgressBar, one_line
 from evdist.service.config import JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, JobResult, JobState
+from evdist.service.jobs.reach import storage_away, told_when_late
 from evdist.stores.paths import read_bytes, replace_bytes
+
+if TYPE_CHECKING:
+    from evdist.partition.describe import Description
 
 #: Seconds between looks at a job that is being waited for.
 _LOOK = 0.2
@@ -34,6 +39,8 @@ class Backend(Protocol):
     def start(self, folder: JobFolder, config: JobConfig) -> None: ...
 
     def state(self, folder: JobFolder) -> JobState: ...
+
+    def waits_for(self, folder: JobFolder) -> str | None: ...
 
     def logs(self, folder: JobFolder) -> str: ...
 
@@ -58,7 +65,8 @@ class Job:
     @property
     def folder(self) -> JobFolder:
         """The folder as it is now."""
-        return JobFolder.open(self.url)
+        with told_when_late(lambda: storage_away(self.url)):
+            return JobFolder.open(self.url)
 
     @property
     def id(self) -> str:
@@ -73,6 +81,17 @@ class Job:
     def error(self) -> str | None:
         """Why the job failed, in one sentence."""
         return self.folder.error
+
+    @property
+    def waiting(self) -> str | None:
+        """Why a queued job has not begun: no worker, a pool that is paused, the jobs before it.
+
+        None for a job that is not queued.
+        """
+        folder = self.folder
+        if self._backend.state(folder) is not JobState.QUEUED:
+            return None
+        return self._backend.waits_for(folder)
 
     @property
     def progress(self) -> Progress | None:
@@ -140,7 +159,7 @@ class Job:
         if self.status in (JobState.FAILED, JobState.CANCELLED, JobState.STOPPED, JobState.QUEUED):
             folder = self.folder
             folder.forget_cancel()
-            self._backend.start(folder, config or folder.config)
+            begin(self._backend, folder, config or folder.config)
         return self
 
     def cancel(self) -> Job:
@@ -170,6 +189,14 @@ class Job:
     def explain(self, i: int) -> Explanation:
         """Why object i is where it is: clusters, unusual attributes, nearest sure members."""
         return self._done().explain(i)
+
+    def describe(self, *, text: Any = None) -> Description:
+        """What each cluster is: sizes, what sets it apart in the units of the data, members."""
+        return self._done().describe(text=text)
+
+    def tree(self) -> ClusterTree:
+        """Which clusters are hard to tell apart, and become one where fewer are wanted."""
+        return self._done().tree()
 
     def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
         """Predict new objects in this process, with the columns, encoding and scale of the job."""
@@ -207,6 +234,8 @@ class Job:
         rows = {"status": str(state), "folder": self.url}
         if news is not None and state in (JobState.QUEUED, JobState.RUNNING):
             rows["now"] = one_line(news)
+        if state is JobState.QUEUED and (why := self._backend.waits_for(folder)):
+            rows["waiting"] = why
         if folder.error:
             rows["error"] = folder.error
         if state is JobState.DONE:
@@ -225,6 +254,15 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.id}: {self.status}, {self.url}>"
+
+
+def begin(backend: Backend, folder: JobFolder, config: JobConfig) -> None:
+    """Give the job to a backend; the folder of one that is refused says so, and why."""
+    try:
+        backend.start(folder, config)
+    except JobError as error:
+        folder.refuse(str(error))
+        raise
 
 
 def _news(found: dict[str, Any] | None) -> Progress | None:

@@ -36,7 +36,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
 #: Of runs that take turns; scheduled runs, and those started on Prefect's pages, have their times.
-_TAKES_TURNS = "evdist-turns"
+TAKES_TURNS = "evdist-turns"
 _STEP = timedelta(milliseconds=1)
 #: Nothing is put ahead of a run that has waited for so long.
 _LONGEST = timedelta(days=1)
@@ -44,13 +44,13 @@ _LONGEST = timedelta(days=1)
 
 def tags(user: str) -> list[str]:
     """Tags of the runs of a user."""
-    return [_TAKES_TURNS, f"evdist-user:{user}"]
+    return [TAKES_TURNS, f"evdist-user:{user}"]
 
 
 def next_turn(client: SyncPrefectClient, pool: str | None, user: str) -> datetime:
     """The time for which the next job of a user is scheduled."""
 
-    def time_of(sort: FlowRunSort, tag: str = _TAKES_TURNS, **which: Any) -> datetime | None:
+    def time_of(sort: FlowRunSort, tag: str = TAKES_TURNS, **which: Any) -> datetime | None:
         found = client.read_flow_runs(
             flow_run_filter=FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]), **which),
             work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[pool])) if pool else None,

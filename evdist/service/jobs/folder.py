@@ -278,6 +278,15 @@ class JobFolder:
         self._manifest.state, self._manifest.error = state, error
         self._write()
 
+    def refuse(self, why: str) -> None:
+        """Write down that no worker took the job, which would else stay queued for ever.
+
+        Not where a worker has taken it meanwhile: two clients may submit the same.
+        """
+        with suppress(StoreError, BlockingIOError), self.held():
+            if self.state is JobState.QUEUED:
+                self.set_state(JobState.FAILED, why)
+
     def finish(self, name: str, stage: Stage) -> None:
         """Write down that a stage is done."""
         self._manifest.stages[name] = stage

@@ -211,18 +211,31 @@ def total(storage: str) -> int:
     return size(join(address(storage), "jobs")) + size(join(address(storage), "data"))
 
 
+def quota() -> int | None:
+    """Bytes that a storage may hold: EVDIST_QUOTA, such as 200G; None without a limit."""
+    return _bytes(os.environ.get("EVDIST_QUOTA", ""))
+
+
 def check_quota(storage: str, more: int = 0) -> None:
     """Refuse new data where EVDIST_QUOTA, such as 200G, would be exceeded."""
-    limit = _bytes(os.environ.get("EVDIST_QUOTA", ""))
+    limit = quota()
     if limit is None:
         return
     held = total(storage)
     if held + more > limit:
         raise StoreError(
-            f"{storage} holds {held / 1e9:.2f} GB and would grow by {more / 1e9:.2f} GB, but its "
-            f"quota is {limit / 1e9:.2f} GB (EVDIST_QUOTA). Remove jobs: evdist jobs rm JOB, or "
+            f"{storage} holds {_in_words(held)} and would grow by {_in_words(more)}, but its quota "
+            f"is {_in_words(limit)} (EVDIST_QUOTA). Remove jobs: evdist jobs rm JOB, or "
             "evdist jobs gc --days 30."
         )
+
+
+def _in_words(size: int) -> str:
+    """Three digits of a number of bytes, in the unit that shows them."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{float(f'{size / unit:.3g}'):g} {name}"
+    return f"{size} bytes"
 
 
 def _bytes(text: str) -> int | None:

@@ -12,11 +12,11 @@ _LOOK = 2.0
 
 
 def wait(api_url: str, seconds: float) -> bool:
-    """Whether the server at `api_url` answers in time."""
+    """Whether the server at `api_url`, and its database, answer in time."""
     end = time.monotonic() + seconds
     while True:
         try:
-            with urllib.request.urlopen(f"{api_url.rstrip('/')}/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"{api_url.rstrip('/')}/ready", timeout=5) as answer:
                 if answer.status == 200:
                     return True
         except (urllib.error.URLError, OSError, ValueError):

@@ -7,6 +7,7 @@ run ends with an error that says why: a run without signs of life would be taken
 
 from __future__ import annotations
 
+import _thread
 import logging
 import math
 import signal
@@ -173,7 +174,7 @@ class Watch:
         now = time.monotonic()
         if self._thread is threading.main_thread() and now - self._interrupted > _INSIST:
             self._interrupted = now
-            signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
+            interrupt(self._thread)
 
     def write(self) -> None:
         """Put the last news and the log into the folder."""
@@ -220,6 +221,17 @@ class Watch:
     def end(self) -> None:
         """No more looks. Not called close: an estimator closes its callbacks after each call."""
         self._stop.set()
+
+
+def interrupt(thread: threading.Thread) -> None:
+    """Have the main thread stop: a SIGINT, which also ends a call that waits.
+
+    Windows cannot send one to a thread; there the main thread stops when its call is over.
+    """
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(thread.ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 @contextmanager

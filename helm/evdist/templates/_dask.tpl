@@ -67,7 +67,7 @@ containers:
       - {name: http-dashboard, containerPort: 8787}
     startupProbe:
       httpGet: {path: /health, port: http-dashboard}
-      failureThreshold: 60
+      failureThreshold: 150
       periodSeconds: 2
     readinessProbe:
       httpGet: {path: /health, port: http-dashboard}
@@ -145,8 +145,12 @@ containers:
       - {name: http-worker, containerPort: 8790}
     startupProbe:
       httpGet: {path: /health, port: http-worker}
-      failureThreshold: 90
+      failureThreshold: 150
       periodSeconds: 2
+    readinessProbe:
+      httpGet: {path: /health, port: http-worker}
+      periodSeconds: 10
+      timeoutSeconds: 5
     livenessProbe:
       httpGet: {path: /health, port: http-worker}
       periodSeconds: 30

@@ -1,0 +1,200 @@
+"""The pure parts of the trial cluster: policies as rules, settings, versions, torch's wheel."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = ROOT / "deploy" / "cluster"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def importable() -> Any:
+    """Its scripts import each other from their own folder."""
+    sys.path.insert(0, str(CLUSTER))
+    yield
+    sys.path.remove(str(CLUSTER))
+
+
+# ---------------------------------------------------------------------- network policies
+def policy(name: str, pods: dict, **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "ours"},
+        "spec": {"podSelector": {"matchLabels": pods}, **spec},
+    }
+
+
+NAMESPACES = {"ours": {"kubernetes.io/metadata.name": "ours"}, "kube-system": {"name": "dns"}}
+
+
+@pytest.fixture
+def pods() -> list[Any]:
+    from policies import Pod
+
+    return [
+        Pod("ours", "a", "10.91.1.1", {"app": "a"}, {"web": 80}),
+        Pod("ours", "b", "10.91.1.2", {"app": "b"}),
+        Pod("kube-system", "dns", "10.91.1.3", {}),
+    ]
+
+
+def test_a_pod_without_policies_is_open(pods):
+    from policies import allowed
+
+    assert allowed(pods[0], "Ingress", pods, [], NAMESPACES) is None
+    elsewhere = policy("x", {"app": "b"})
+    assert allowed(pods[0], "Ingress", pods, [elsewhere], NAMESPACES) is None
+
+
+def test_a_selected_pod_lets_in_what_the_rules_name_and_nothing_else(pods):
+    from policies import allowed
+
+    ports = [{"protocol": "TCP", "port": "web"}, {"port": 8000, "endPort": 9000}]
+    rules = [{"from": [{"podSelector": {"matchLabels": {"app": "b"}}}], "ports": ports}]
+    found = allowed(
+        pods[0], "Ingress", pods, [policy("in", {"app": "a"}, ingress=rules)], NAMESPACES
+    )
+    assert found == [
+        "ip saddr { 10.91.1.2 } tcp dport 80",
+        "ip saddr { 10.91.1.2 } tcp dport 8000-9000",
+    ]
+    assert allowed(pods[0], "Ingress", pods, [policy("none", {})], NAMESPACES) == []
+
+
+def test_peers_of_other_namespaces_and_addresses_outside(pods):
+    from policies import allowed
+
+    to = [
+        {"to": [{"namespaceSelector": {"matchLabels": {"name": "dns"}}}],
+         "ports": [{"protocol": "UDP", "port": 53}]},
+        {"to": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]},
+    ]  # fmt: skip
+    found = allowed(pods[1], "Egress", pods, [policy("out", {"app": "b"}, egress=to)], NAMESPACES)
+    assert found == [
+        "ip daddr 10.0.0.0/8 ip daddr != 10.1.0.0/16",
+        "ip daddr { 10.91.1.3 } udp dport 53",
+    ]
+
+
+def test_a_rule_whose_peers_are_no_pods_lets_nobody_in(pods):
+    from policies import allowed
+
+    rules = [{"from": [{"podSelector": {"matchLabels": {"app": "gone"}}}]}]
+    assert allowed(pods[0], "Ingress", pods, [policy("in", {}, ingress=rules)], NAMESPACES) == []
+    everybody = policy("all", {}, ingress=[{}])
+    assert allowed(pods[0], "Ingress", pods, [everybody], NAMESPACES) == [""]
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "taken"),
+    [
+        ({}, {}, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "1", "b": "2"}, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "2"}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}, {"a": "1"}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, {}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, {}, True),
+    ],
+)
+def test_selectors(selector, labels, taken):
+    from policies import selects
+
+    assert selects(selector, labels) is taken
+
+
+def test_an_unknown_pod_is_dropped_and_a_known_one_goes_to_its_chain(pods):
+    from policies import ruleset
+
+    rules = ruleset(pods, [policy("deny", {"app": "a"})], NAMESPACES, "10.91.0.0/16")
+    assert "ip daddr 10.91.1.1 goto ingress_1" in rules
+    assert "ip daddr 10.91.1.2 return" in rules
+    assert re.search(r"chain ingress \{[^}]*drop\s+\}", rules)
+    assert rules.count("{") == rules.count("}")
+
+
+def test_pods_that_have_ended_and_those_of_the_node_are_no_pods():
+    from policies import pods_of
+
+    def pod(name: str, **more: Any) -> dict[str, Any]:
+        return {
+            "metadata": {"name": name, "namespace": "ours"},
+            "status": {"podIP": "10.91.1.9", "phase": more.pop("phase", "Running")},
+            "spec": {"containers": [{"ports": [{"name": "p", "containerPort": 1}]}], **more},
+        }
+
+    items = [pod("a"), pod("b", phase="Succeeded"), pod("c", hostNetwork=True)]
+    (found,) = pods_of({"items": items})
+    assert (found.name, found.ports) == ("a", {"p": 1})
+
+
+# ---------------------------------------------------------------------- settings
+def test_nodes_have_addresses_and_pods_of_their_own():
+    from files import Node
+
+    one, two = Node(1), Node(2)
+    assert (one.name, one.address, one.pods) == ("node-1", "10.90.0.1", "10.91.1.0/24")
+    assert one.pods != two.pods
+
+
+def test_every_part_has_a_certificate_of_one_authority():
+    from files import Node, certificates
+
+    made = certificates([Node(1)])
+    ca = x509.load_pem_x509_certificate(made["ca"].certificate)
+    for name, issued in made.items():
+        if name != "ca":
+            x509.load_pem_x509_certificate(issued.certificate).verify_directly_issued_by(ca)
+    node = x509.load_pem_x509_certificate(made["node-1"].certificate).subject.rfc4514_string()
+    assert "CN=system:node:node-1" in node
+    assert "O=system:nodes" in node
+
+
+def test_settings_are_what_they_are_read_as(tmp_path):
+    from files import Node, dns, kubeconfig, kubelet, network, proxy
+
+    for text in (kubelet(tmp_path, tmp_path, Node(1)), proxy(tmp_path, Node(1)), network(Node(1)),
+                 kubeconfig(tmp_path, "admin"), dns("x")):  # fmt: skip
+        assert isinstance(json.loads(text), dict)
+
+
+# ---------------------------------------------------------------------- building
+def test_programs_know_the_versions_of_go_mod():
+    from build import flags
+
+    linked = flags((CLUSTER / "kubernetes" / "go.mod").read_text())
+    version = re.search(r"gitVersion=v1\.(\d+)\.\d+", linked["kube"])
+    assert version is not None
+    assert f"k8sVersionMinor={version[1]}" in linked["helm"]
+    # 1.35 refuses the first version of cgroups by default.
+    assert 29 <= int(version[1]) <= 34
+
+
+def test_torch_without_a_gpu_wants_no_packages_of_cuda():
+    from cpu_torch import functions, missing, new_name, script, versions, without_gpu
+
+    text = "Name: torch\nVersion: 2.13.0\nRequires-Dist: nvidia-cublas\nRequires-Dist: sympy\n"
+    assert without_gpu(text) == "Name: torch\nVersion: 2.13.0+cpuonly\nRequires-Dist: sympy"
+    assert new_name("torch-2.13.0-cp311-cp311-x.whl") == "torch-2.13.0+cpuonly-cp311-cp311-x.whl"
+    assert missing({"libcublas.so.13", "libc.so.6", "libc10.so"}, {"libc10.so"}) == [
+        "libcublas.so.13"
+    ]
+    said = (
+        "  000000: Version: 1  File: libcudart.so.13  Cnt: 1\n  0x0010:   Name: CUDART  Flags: none"
+    )
+    assert versions(said) == {"libcudart.so.13": {"CUDART"}}
+    defined = functions({"CUDART"}, {"cudaFree@CUDART", "ncclSend", "memcpy"})
+    assert defined == {"": ["ncclSend"], "CUDART": ["cudaFree"]}
+    assert script(defined) == "CUDART { global: cudaFree; };\n"
+
+
+def test_the_values_of_the_trial_are_locked():
+    text = (CLUSTER / "values.yaml").read_text()
+    assert "0.0.0.0/0" not in text
