@@ -16,11 +16,14 @@ from evdist.estimators.checks import (
     focal_family,
     integer,
     non_negative,
+    one_of,
     seeded_checkpoint,
 )
+from evdist.evclus.floor import check_noise_floor
 from evdist.evclus.irqp import Stop
 from evdist.evclus.solver import Settings, first_focal_sets, widen
 from evdist.kernels.sparse_rows import MOST_CLUSTERS
+from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
 from evdist.partition.sparse import SparseMasses
 
@@ -30,6 +33,8 @@ _INITS = ("auto", "landmarks", "random", "k-means++")
 ALL_PAIRS, USUAL = 400, 100
 #: More focal sets are told: with 57 a sweep takes twenty times as long as with 12.
 _MANY_SETS = 1500
+#: Seconds from which "full" is told, and refused.
+_SLOW, _TOO_SLOW = 45.0, 7200.0
 
 
 def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
@@ -42,6 +47,7 @@ def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
     non_negative("constraint_weight", model.constraint_weight)
     if model.memory_limit is not None:
         integer("memory_limit", model.memory_limit, 1)
+    one_of("outliers", model.outliers, ("cluster", "label"))
     model._check_callbacks()
     seeded_checkpoint(model, "pairs")
     at_most_objects(c, n)
@@ -51,6 +57,8 @@ def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
             "fewer, and the members of each again."
         )
     family = focal_family(model.focal_sets, c, _FAMILIES)
+    if family == "full" and model.device == "cpu":
+        _tell_of_all_sets(c, n, thread_count(model.n_jobs))
     sets = first_focal_sets(family, c)
     if len(sets) > _MANY_SETS and family != "simple":
         warnings.warn(
@@ -70,7 +78,38 @@ def checked_settings(model: Any, data: Any, seed: int, c: int) -> Settings:
         constraint_weight=float(model.constraint_weight),
         pair_neighbours=int(model.pair_neighbours),
         seed=seed,
+        noise_floor=check_noise_floor(model.noise_floor),
     )
+
+
+def seconds_with_all_sets(c: int, n: int) -> float:
+    """About how long one core fits n objects with all 2^c sets of clusters.
+
+    Measured with 5 to 7 clusters and 200 to 4,000 objects (benchmarks/seconds_less.py --full): most
+    of it is the start on at most 1,000 of them. It grows with the power 2.4 of the number of sets.
+    """
+    return (6.0 + 0.024 * min(n, 1000) + 1e-3 * n) * (2.0**c / 64.0) ** 2.4
+
+
+def _tell_of_all_sets(c: int, n: int, threads: int) -> None:
+    """Say that "full" will take minutes; refuse it where it would take hours."""
+    seconds = seconds_with_all_sets(c, n) / threads
+    if seconds < _SLOW:
+        return
+    said = (
+        f'focal_sets="full" with {c} clusters means {2**c:,} focal sets: about '
+        f"{_duration(seconds)} on {threads} threads, where the work on an object grows with the "
+        'square of their number. focal_sets="select" has the pairs of neighbouring clusters only.'
+    )
+    if seconds > _TOO_SLOW:
+        raise ValueError(f"{said} To wait nevertheless: focal_sets=FocalSets.full({c}).")
+    warnings.warn(said, stacklevel=5)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 5400:
+        return f"{max(round(seconds / 60), 1)} minutes"
+    return f"{seconds / 3600:,.0f} hours"
 
 
 def _stop(tol: Any, max_iter: int, data: Any, init: str | NDArray | SparseMasses) -> Stop:

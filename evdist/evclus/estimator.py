@@ -9,24 +9,25 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets
 from evdist.data.sources import PairList, Source
 from evdist.data.sparse import SPARSE_METRICS
+from evdist.data.tables import as_frame
 from evdist.engine.admission import admitted
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import weights
+from evdist.estimators.checks import random_of, weights
 from evdist.estimators.placing import RowMasses
 from evdist.estimators.saved import same_part
 from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import USUAL, checked_settings
-from evdist.evclus.geodesic import load_map, save_map
+from evdist.evclus.floor import is_less_noise
 from evdist.evclus.groups import Groups
 from evdist.evclus.input import rows_to_compare
 from evdist.evclus.kept import some_pairs
+from evdist.evclus.maps import MAPS, compared, load_map, map_name, save_map
 from evdist.evclus.memory import check_disk, check_memory, worker_need
 from evdist.evclus.partitions.estimator import (
     fit_model_in_partitions,
@@ -51,6 +52,7 @@ from evdist.evclus.stored import (
     save_kept,
     save_landmarks,
 )
+from evdist.evclus.views import Views
 from evdist.kernels.sparse_rows import decode
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
@@ -79,12 +81,21 @@ class EVCLUS(RowMasses, CredalClusterer):
         "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
         (i, j, dissimilarity); or a function of two rows, called as metric(X[i], X[j]) with i < j.
         "geodesic" measures along the data, for clusters of any shape: all rows, including new
-        ones, are first mapped by `evdist.features.GeodesicMap`. "auto" clusters a sample with
-        "euclidean" and "geodesic" and takes the one whose clusters separate fewer neighbours.
+        ones, are first mapped by `evdist.features.GeodesicMap`. "layout" lays neighbours together
+        and strangers apart, for clusters in many attributes (`evdist.features.NeighbourLayout`).
+        "auto" combines all three: with four columns or more an object's masses are the mean of
+        those that several views give it (`views_`, docs/decisions/metric-auto.md); with fewer a
+        sample is clustered with "euclidean" and "geodesic", and the one whose clusters separate
+        fewer neighbours is taken.
         A sparse matrix always holds the dissimilarities of the pairs it stores.
     scale : {"standard", "robust"} or None, default=None
         Centre each column of X and divide it by its spread: mean and standard deviation, or
         median and interquartile range. New objects are scaled in the same way.
+    noise_floor : bool or "auto", default="auto"
+        Whether half the mean squared distance of an object to its nearest others is taken off all
+        its squared distances: in many dimensions that much of them is noise. "auto" does so where
+        distances hardly vary. For attributes and metrics that are Euclidean in some coordinates;
+        `noise_floor_` tells whether it was done.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
         The sets of clusters that may get mass: empty set, singletons and all clusters together
         ("simple"); also all pairs; all sets; or ("select") the pairs of neighbouring clusters,
@@ -117,7 +128,10 @@ class EVCLUS(RowMasses, CredalClusterer):
         2).
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
+    outliers : {"cluster", "label"}, default="cluster"
+        What `labels_` and `predict` say of outliers: the cluster that is most plausible, or -1, as
+        scikit-learn's DBSCAN and hdbscan do.
     checkpoint : path or URL, default=None
         A folder for the pairs and, every few sweeps, the masses. After a crash the same call
         resumes and gives the same result; this needs a random_state. With a client, all workers
@@ -161,12 +175,19 @@ class EVCLUS(RowMasses, CredalClusterer):
     converged_ : bool
     n_clusters_ : int
     metric_ : str or callable
-        The metric; with "auto" the chosen one.
+        The metric; with "auto" the chosen one, or "views".
+    views_ : dict of CredalPartition
+        With metric="auto" and several views: the partition of each. Their clusters have numbers of
+        their own.
+    noise_floor_ : bool
+        Whether noise floors were taken off.
     d0_ : float
     d0_curve_ : list of (quantile, agreement)
         What "auto" tried: how far the partition of each quantile agrees with the reference and
         with its neighbours, see docs/decisions/d0-auto.md; empty otherwise.
     n_features_in_ : int
+    probabilities_, outlier_scores_ : (n,) arrays
+        How strongly each object belongs to its cluster, and its mass on the empty set.
 
     Examples
     --------
@@ -184,6 +205,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     n_dissimilarities: int | Literal["auto"] = 100
     metric: str | Callable = "euclidean"
     scale: str | None = None
+    noise_floor: bool | Literal["auto"] = "auto"
     focal_sets: str | FocalSets = "simple"
     pair_neighbours: int = 2
     d0: float | str = "auto"
@@ -195,6 +217,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     expand_constraints: int = 0
     n_jobs: int | None = None
     random_state: Any = None
+    outliers: str = "cluster"
     checkpoint: str | Path | None = None
     checkpoint_every: int = 5
     device: str = "cpu"
@@ -232,7 +255,8 @@ class EVCLUS(RowMasses, CredalClusterer):
             Run the sweeps on a Dask cluster instead of on threads; the result is the same. With a
             device, on the GPUs of its workers.
         """
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        X = as_frame(X)
+        seed = int(random_of(self.random_state).randint(2**31 - 1))
         linked = must_link is not None or cannot_link is not None
         weighted = sample_weight is not None
         if in_partitions(self, X, client, linked=linked, weighted=weighted):
@@ -240,9 +264,9 @@ class EVCLUS(RowMasses, CredalClusterer):
             return self
         X, data, c, self._map = rows_to_compare(self, X, seed, attributes)
         settings = checked_settings(self, data, seed, c)
-        compared = "chebyshev" if self._map is not None else self._resolved
+        metric = self._resolved if self._map is None else compared(self._map)
         constraints = Constraints.of(
-            X, data, must_link, cannot_link, self.expand_constraints, compared
+            X, data, must_link, cannot_link, self.expand_constraints, metric
         )
         weight = weights(sample_weight, data.n)
         groups = takes_groups(self, data, settings, bool(constraints), client)
@@ -261,7 +285,7 @@ class EVCLUS(RowMasses, CredalClusterer):
                 data, settings, constraints=constraints, weight=weight,
                 site=site_of(self, client, rows), report=report, known=known,
             )  # fmt: skip
-        return self._take(fit)
+        return self._take(fit, linked=bool(constraints))
 
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
         """Draw only the pairs that :meth:`fit` will compare, and store them in `checkpoint`.
@@ -271,7 +295,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         The fit that follows finds them there. A list of pairs, a fit without a folder, and a GPU,
         which makes them faster than it could read them, need nothing of the kind.
         """
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        X = as_frame(X)
+        seed = int(random_of(self.random_state).randint(2**31 - 1))
         if in_partitions(self, X, client):
             if self.checkpoint is not None:
                 partition_site(self, client).lay_out(X)
@@ -305,13 +330,31 @@ class EVCLUS(RowMasses, CredalClusterer):
     def _resolved(self) -> str | Callable:
         """The metric, of "auto" the one it took."""
         if self._map is not None:
-            return "geodesic"
+            return map_name(self._map)
         return "euclidean" if self.metric == "auto" else self.metric
 
     @property
     def metric_(self) -> str | Callable:
         check_is_fitted(self, "credal_partition_")
         return self._resolved
+
+    @property
+    def noise_floor_(self) -> bool:
+        check_is_fitted(self, "credal_partition_")
+        return self._landmarks is not None and is_less_noise(self._landmarks.source)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        said = super().__repr__(N_CHAR_MAX)
+        # What the data decided, and no parameter asked for.
+        found = "credal_partition_" in self.__dict__ and self.noise_floor_
+        return f"{said}  # less noise floors" if found and self.noise_floor == "auto" else said
+
+    @property
+    def views_(self) -> dict[str, CredalPartition]:
+        check_is_fitted(self, "credal_partition_")
+        if not isinstance(self._map, Views):
+            raise AttributeError(f"There are no views with the metric {self._resolved!r}.")
+        return self._map.partitions
 
     #: Whether the rows of the fit that comes are lists of clusters, with kernels of their own.
     _list_rows = False
@@ -328,16 +371,20 @@ class EVCLUS(RowMasses, CredalClusterer):
     def _numeric(self) -> bool:
         return not callable(self.metric)
 
-    def _take(self, fit: Fit) -> Self:
+    def _take(self, fit: Fit, linked: bool = False) -> Self:
         self.d0_ = fit.d0
         self.d0_curve_ = fit.d0_curve
         self._landmarks = fit.landmarks
-        self._kept = some_pairs(fit.pairs, fit.order)
+        self._kept = fit.kept or some_pairs(fit.pairs, fit.order)
         solution = fit.solution
-        self._finish(
-            CredalPartition(fit.mass, fit.focal_sets), solution.history, solution.converged,
-            sweeps="sweeps",
-        )  # fmt: skip
+        partition = CredalPartition(fit.mass, fit.focal_sets)
+        simple = fit.focal_sets == FocalSets.simple(fit.focal_sets.n_clusters)
+        views = self._map if isinstance(self._map, Views) and simple and not linked else None
+        if views is not None and isinstance(fit.mass, np.ndarray):
+            # The objective is that of the joint fit, and so are the conflicts.
+            self._kept = self._kept.with_conflicts(partition)
+            partition = CredalPartition(views.match(fit.mass), fit.focal_sets)
+        self._finish(partition, solution.history, solution.converged, sweeps="sweeps")
         return self
 
     # ------------------------------------------------------------------ on disk
@@ -352,7 +399,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         return cls._load(address(url), {} if metric is None else {"metric": metric})
 
     def stores(self) -> tuple[str, ...]:
-        return ("landmarks", "kept", "geodesic")
+        return ("landmarks", "kept", "views", *MAPS)
 
     def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:
         landmarks = None
@@ -362,21 +409,19 @@ class EVCLUS(RowMasses, CredalClusterer):
         curve = [[float(q), float(value)] for q, value in self.d0_curve_]
         parts = {"landmarks": landmarks, "kept": kept}
         if self._map is not None:
-            parts["geodesic"] = save_map(join(url, "geodesic.zarr"), self._map)
+            parts |= save_map(url, self._map)
         return {"d0": float(self.d0_), "d0_curve": curve}, parts
 
     def _load_parts(self, url: str, fitted: dict[str, Any], parts: Mapping[str, Any]) -> None:
         self.d0_ = float(fitted["d0"])
         self.d0_curve_ = [(float(q), float(value)) for q, value in fitted["d0_curve"]]
-        self._landmarks = self._map = None
-        if parts.get("geodesic") is not None:
-            self._map, mark = load_map(join(url, "geodesic.zarr"))
-            same_part(url, "geodesic", mark, parts)
+        self._landmarks = None
+        self._map = load_map(url, parts, type(self))
         if parts["landmarks"] is not None:
             given = self.metric if callable(self.metric) else None
             self._landmarks, mark = load_landmarks(join(url, "landmarks.zarr"), given)
             same_part(url, "landmarks", mark, parts)
-            width = self.n_features_in_ if self._map is None else len(self._map.landmarks_)
+            width = self.n_features_in_ if self._map is None else self._map._n_features_out
             check_landmarks(self._landmarks, self.credal_partition_.focal_sets, width)
         self._kept, mark = load_kept(join(url, "kept.zarr"))
         same_part(url, "kept", mark, parts)
@@ -389,11 +434,18 @@ class EVCLUS(RowMasses, CredalClusterer):
                 "A model fitted to a list of pairs cannot place new objects: nothing tells their "
                 "dissimilarities to the fitted ones."
             )
+        if isinstance(self._map, Views) and self._map.matching is not None:
+            return self._map.predict_mass(X)
         X = X if self._map is None else self._map.transform(X)
         rows, k = plain_rows(self), self.n_dissimilarities
         k = USUAL if k == "auto" else k
         found = rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
-        return decode(found, self.n_clusters_) if self._landmarks.sparse else found
+        if self._landmarks.sparse:
+            return decode(found, self.n_clusters_)
+        if self._landmarks.reach is not None:
+            found = np.array(found)
+            self._landmarks.give_back_new(found, X)
+        return found
 
     def shepard_pairs(self) -> tuple[NDArray[np.float32], NDArray[np.floating]]:
         """Dissimilarities and conflicts of kept pairs, for :func:`evdist.plot.shepard`.

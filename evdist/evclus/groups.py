@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
-from scipy.spatial.distance import squareform
+from scipy import cluster as trees
+from scipy import spatial
 from threadpoolctl import threadpool_limits
 
 from evdist.data.sources import AttributeSource, Source
@@ -216,9 +216,11 @@ def _by_medoids(source: Source, c: int, seed: int, n_threads: int) -> Groups:
     np.fill_diagonal(D, 0.0)
 
     def attempt(rows: NDArray[np.int64]) -> Attempt[NDArray[np.int64]]:
-        tree = linkage(squareform(D[np.ix_(rows, rows)], checks=False), "ward")
-        group = fcluster(tree, c, "maxclust").astype(np.int64) - 1
-        small = fcluster(tree, small_groups(c), "maxclust").astype(np.int64) - 1
+        tree = trees.hierarchy.linkage(
+            spatial.distance.squareform(D[np.ix_(rows, rows)], checks=False), "ward"
+        )
+        group = trees.hierarchy.fcluster(tree, c, "maxclust").astype(np.int64) - 1
+        small = trees.hierarchy.fcluster(tree, small_groups(c), "maxclust").astype(np.int64) - 1
         of_small = np.empty(small.max() + 1, np.int64)
         of_small[small] = group  # a cut farther down the tree: each lies in one group
         return Attempt(group, np.bincount(small), of_small, lambda: small)
@@ -230,8 +232,8 @@ def _by_medoids(source: Source, c: int, seed: int, n_threads: int) -> Groups:
         group = D[:, medoids].argmin(axis=1)
     medoids = _medoids(D, group)
     if len(medoids) > 2:
-        between = squareform(D[np.ix_(medoids, medoids)], checks=False)
-        medoids = medoids[leaves_list(linkage(between, "average"))]
+        between = spatial.distance.squareform(D[np.ix_(medoids, medoids)], checks=False)
+        medoids = medoids[trees.hierarchy.leaves_list(trees.hierarchy.linkage(between, "average"))]
     middle = some[medoids]
     labels = np.empty(source.n, np.int32)
 

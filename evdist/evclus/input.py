@@ -9,36 +9,48 @@ from evdist.data.pair_checks import checked_pairs
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
 from evdist.estimators.checks import integer
 from evdist.estimators.number import clusters_for
-from evdist.evclus.geodesic import mapped
+from evdist.evclus.floor import check_noise_floor, less_noise
+from evdist.evclus.maps import MAPS, Map, compared, mapped
 from evdist.evclus.shapes import less_cut
-from evdist.features.geodesic import GeodesicMap
+from evdist.evclus.views import has_views, viewed
 from evdist.kernels.threads import thread_count
 
 
 def rows_to_compare(
     model: Any, X: Any, seed: int, attributes: Any = None
-) -> tuple[Any, Source | PairList, int, GeodesicMap | None]:
+) -> tuple[Any, Source | PairList, int, Map | None]:
     """The rows, their dissimilarities, the number of clusters, and what mapped the rows."""
     listed = is_pair_list(X, model.metric)
+    noise_floor = check_noise_floor(model.noise_floor)
     X = load(X) if listed else model._table(X, ensure_min_samples=2)
     metric, threads, made = model.metric, thread_count(model.n_jobs), None
-    if metric in ("auto", "geodesic") and not listed:
+    if isinstance(metric, str) and metric in ("auto", *MAPS) and not listed:
         if attributes is not None:
             raise ValueError(_ATTRIBUTES)
-        # Modes are counted where the rows lie, not along them.
+        # Modes are counted where the rows lie, not where they are mapped to.
         c = integer("n_clusters", clusters_for(model.n_clusters, X), 1)
-        if metric == "auto":
+        if metric == "auto" and has_views(X, c):
+            X, made = viewed(model, X, c, seed)
+            metric = compared(made)
+        elif metric == "auto":
             metric = less_cut(model, X, c, seed)
-        if metric == "geodesic":
-            X, made = mapped(X, seed, model.n_jobs)
-            metric = "chebyshev"
-        return X, make_source(X, metric, threads), c, made
+        if metric in MAPS:
+            X, made = mapped(metric, X, seed, model.n_jobs)
+            metric = compared(made)
+        data = less_noise(
+            make_source(X, metric, threads), noise_floor,
+            n_clusters=c, seed=seed, n_threads=threads,
+        )  # fmt: skip
+        return X, data, c, made
     data = make_source(X, metric, threads)
     if isinstance(data, PairList):
         data = checked_pairs(data, attributes, seed)
     elif attributes is not None:
         raise ValueError(_ATTRIBUTES)
-    return X, data, integer("n_clusters", clusters_for(model.n_clusters, data), 1), None
+    # Modes are counted as the rows lie, with their noise.
+    c = integer("n_clusters", clusters_for(model.n_clusters, data), 1)
+    data = less_noise(data, noise_floor, n_clusters=c, seed=seed, n_threads=threads)
+    return X, data, c, None
 
 
 _ATTRIBUTES = "attributes belong to a list of pairs; here X has them: leave it out."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,24 @@ _SPAN, _AT_ONCE = 128, 1 << 23
 
 @dataclass(frozen=True)
 class SomePairs:
-    """Different pairs of objects (i, j), and their transformed dissimilarities; (p,) each."""
+    """Different pairs of objects (i, j), and their transformed dissimilarities; (p,) each.
+
+    `kappa` are degrees of conflict, where they were taken before mass came back from the empty set.
+    """
 
     i: NDArray[np.uint32]
     j: NDArray[np.uint32]
     delta: NDArray[np.float32]
+    kappa: NDArray[np.floating] | None = None
 
-    def conflicts(self, partition: CredalPartition) -> NDArray[np.float64]:
+    def with_conflicts(self, partition: CredalPartition) -> SomePairs:
+        """The same, with the conflicts that the masses have now."""
+        return replace(self, kappa=self.conflicts(partition))
+
+    def conflicts(self, partition: CredalPartition) -> NDArray[np.floating]:
         """Degrees of conflict of the pairs' mass functions."""
+        if self.kappa is not None:
+            return self.kappa
         mass, kappa = partition.mass, np.empty(len(self.i))
         # Partners lie anywhere: each step reads nearly all chunks of a stored partition.
         step = max(_AT_ONCE // mass.shape[1], 1)

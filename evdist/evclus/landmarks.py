@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, contour
 from evdist.data.sources import AttributeSource, Source
+from evdist.evclus.reach import Reach
 from evdist.kernels.looks import most_mass
 
 #: Landmarks of a cluster that an object near to it meets, and how many clusters are near.
@@ -33,12 +34,52 @@ class Landmarks:
     #: Whether `mass` has encoded rows (`evdist.kernels.sparse_rows`). Their width does not tell:
     #: thirty clusters have as many focal sets as an encoded row has words.
     sparse: bool = False
+    #: How far objects lie from their neighbours, where mass on the empty set is given back.
+    reach: Reach | None = None
 
     def labels(self) -> NDArray[np.int64]:
         """The most plausible cluster of each."""
         if self.sparse:
             return most_mass(self.mass)[0]
         return contour(self.mass.astype(float), self.focal_sets).argmax(axis=1)
+
+    def with_reach(self, n: int) -> Landmarks:
+        """The same, knowing how far from its neighbours an object of all n is."""
+        reach = Reach.of(self.source, n, self.focal_sets.n_clusters)
+        return replace(self, reach=reach)
+
+    def give_back(self, mass: NDArray[Any], source: Source) -> None:
+        """Mass of the objects of `source`, the landmarks among them, back from the empty set."""
+        if self.reach is None:
+            return
+        near = self.objects[self.reach.place]
+        own = np.zeros(len(mass), bool)
+        own[near] = True
+        self.reach.give_back(
+            mass, own,
+            lambda rows: source.distances(rows.astype(np.uint32), np.tile(near, (len(rows), 1))),
+            self._largest,
+        )  # fmt: skip
+
+    def give_back_new(
+        self, mass: NDArray[Any], X: NDArray[Any], own: NDArray[np.bool_] | None = None
+    ) -> None:
+        """The same of objects that are described as the fitted ones were.
+
+        `own` says which of them neighbours are looked for among; none of new ones.
+        """
+        if self.reach is None:
+            return
+        place, source = self.reach.place, self.source
+        own = np.zeros(len(mass), bool) if own is None else own
+        self.reach.give_back(
+            mass, own, lambda rows: source.cross(X[rows], np.tile(place, (len(rows), 1))),
+            self._largest,
+        )  # fmt: skip
+
+    @property
+    def _largest(self) -> int:
+        return int(self.focal_sets.cardinality.argmax())
 
     def with_members(self) -> Landmarks:
         """The same, knowing which of them belong to each cluster.
@@ -150,4 +191,4 @@ class Placing:
             table = self.objects.table
         else:
             table = source.metric.table(np.asarray(self.objects))
-        return table[:, : len(source.metric.centre)]
+        return table[:, : source.metric.width]

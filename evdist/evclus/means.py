@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
+from scipy import cluster as trees
 
 from evdist.evclus.sampling import run_blocks
 
@@ -40,7 +40,11 @@ class Means:
     def merged(cls, V: NDArray, weight: NDArray, c: int) -> Means:
         """c groups of means that have objects, all of them, by Ward's method."""
         few = len(V) <= c
-        group = np.arange(len(V)) if few else fcluster(linkage(V, "ward"), c, "maxclust") - 1
+        group = (
+            np.arange(len(V))
+            if few
+            else trees.hierarchy.fcluster(trees.hierarchy.linkage(V, "ward"), c, "maxclust") - 1
+        )
         return cls(V.astype(np.float32), group, weight.astype(float))
 
     @property
@@ -99,4 +103,4 @@ def leaves(V: NDArray) -> NDArray[np.int64]:
     """The order of rows in which near ones are next to each other: their average linkage."""
     if len(V) <= 2:
         return np.arange(len(V))
-    return leaves_list(linkage(V, "average")).astype(np.int64)
+    return trees.hierarchy.leaves_list(trees.hierarchy.linkage(V, "average")).astype(np.int64)

@@ -26,16 +26,16 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.codecs import TransposeCodec
 
 from evdist.kernels.graph import PairGraph
+from evdist.registry import load
 from evdist.stores.encoding import (
-    COMPRESSOR,
     StoreError,
     StoreExistsError,
     check_encoding,
     check_seal,
     checked,
+    compressor,
     differences,
     open_group,
     seal,
@@ -117,7 +117,7 @@ def create_arrays(group: zarr.Group, n: int, k: int, rows: int) -> None:
     if "partner" in group:
         rows = group["partner"].chunks[0]  # type: ignore[union-attr]
     rows = min(rows, n)
-    columns = TransposeCodec(order=(1, 0))
+    columns = load("zarr.codecs").TransposeCodec(order=(1, 0))
     for name, shape, chunk, dtype, fill, filters in [
         ("partner", (n, k), (rows, k), np.uint32, UNWRITTEN, [columns]),
         ("dissimilarity", (n, k), (rows, k), np.float32, np.nan, None),
@@ -132,5 +132,5 @@ def create_arrays(group: zarr.Group, n: int, k: int, rows: int) -> None:
                 dtype=dtype,
                 fill_value=fill,
                 filters=filters,
-                compressors=checked(COMPRESSOR),
+                compressors=checked(compressor()),
             )

@@ -14,6 +14,7 @@ class EVCLUSParameters(Parameters):
     n_dissimilarities: int | Literal["auto"] = 100
     metric: str = "euclidean"
     scale: str | None = None
+    noise_floor: bool | Literal["auto"] = "auto"
     focal_sets: str = "simple"
     pair_neighbours: int = 2
     d0: float | str = "auto"
@@ -24,6 +25,7 @@ class EVCLUSParameters(Parameters):
     constraint_weight: float = 0.5
     expand_constraints: int = 0
     random_state: Seed = 0
+    outliers: str = "cluster"
     device: str = "cpu"
     memory_limit: int | None = None
     partitions: int | str = "auto"

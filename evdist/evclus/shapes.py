@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.neighbors import kneighbors_graph
+from sklearn import neighbors
 
 from evdist.evclus.resolution import NEIGHBOURS
 
@@ -29,7 +29,7 @@ def less_cut(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
     m = min(len(X), max(SAMPLE, PER_CLUSTER * n_clusters))
     rows = np.sort(np.random.default_rng(seed).choice(len(X), m, replace=False))
     some = np.asarray(X[rows])
-    graph = kneighbors_graph(some, min(NEIGHBOURS, m - 1), n_jobs=model.n_jobs)
+    graph = neighbors.kneighbors_graph(some, min(NEIGHBOURS, m - 1), n_jobs=model.n_jobs)
     graph = sparse.csr_array(graph.maximum(graph.T))
     settings = model.get_params(deep=False) | {
         "n_clusters": n_clusters, "random_state": seed, "scale": None, "init": "auto",

@@ -26,15 +26,18 @@ from evdist.evclus.confirm import Members
 from evdist.evclus.d0 import given_d0
 from evdist.evclus.groups import Groups
 from evdist.evclus.irqp import Stop, Sweeps
+from evdist.evclus.kept import SomePairs, some_pairs
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.late import late_rows
 from evdist.evclus.link_table import link_table
 from evdist.evclus.problem import Pairs, Plan, Problem
+from evdist.evclus.reach import tell_outliers
 from evdist.evclus.rows.protocol import Masses
 from evdist.evclus.sampling import Layout, colour_pair_list
 from evdist.evclus.sites import Site
 from evdist.evclus.start import Settings, given_or_random
 from evdist.kernels.sparse_rows import SLOTS, full_rows
+from evdist.partition import CredalPartition, views
 from evdist.partition.sparse import SparseMasses
 from evdist.stores.fingerprints import fingerprint
 
@@ -45,6 +48,7 @@ __all__ = [
     "Solver",
     "first_focal_sets",
     "fit_evclus",
+    "gives_back",
     "tell_full_rows",
     "total_square",
     "total_weight",
@@ -95,6 +99,8 @@ class Fit:
     landmarks: Landmarks | None
     order: NDArray[np.uint32]
     pairs: Pairs
+    #: Some pairs with their conflicts, where masses were changed after the last sweep.
+    kept: SomePairs | None = None
 
 
 def fit_evclus(
@@ -159,6 +165,7 @@ def fit_evclus(
     if constraints and layout is not None:
         solution = _constrained(solve, problem, solution, constraints, layout, settings)
     mass = rows.by_object(solution.value, order)
+    kept: SomePairs | None = None
     if groups is not None and landmarks is not None and not constraints:
         # Not with links: one may hold an object in a cluster that is far from it.
         assert not isinstance(data, PairList)
@@ -169,10 +176,27 @@ def fit_evclus(
         landmarks = replace(landmarks, mass=mass[landmarks.objects], focal_sets=focal_sets)
         if layout is not None and layout.graph.near:
             landmarks = landmarks.with_members()
+        if gives_back(settings, sparse or groups is not None):
+            assert not isinstance(data, PairList)
+            landmarks = landmarks.with_reach(data.n)
+            kept = some_pairs(pairs, order).with_conflicts(CredalPartition(mass, focal_sets))
+            landmarks.give_back(mass, data)
+        elif settings.d0 != "auto" and not sparse:
+            assert not isinstance(data, PairList)
+            tell_outliers(views.outliers(mass, focal_sets), data, settings.n_clusters, d0)
     found_mass = SparseMasses(mass, settings.n_clusters) if sparse else mass
     if isinstance(found_mass, SparseMasses):
         tell_full_rows(full_rows(found_mass.rows), len(found_mass))
-    return Fit(found_mass, focal_sets, solution, d0, curve, landmarks, order, pairs)
+    return Fit(found_mass, focal_sets, solution, d0, curve, landmarks, order, pairs, kept)
+
+
+def gives_back(settings: Settings, groups: bool) -> bool:
+    """Whether mass on the empty set is held against neighbours: see `evdist.evclus.reach`.
+
+    With a d0 of the user's a fit is that of the papers; one that began with `groups` has a d0 that
+    calls hardly an object an outlier.
+    """
+    return settings.d0 == "auto" and not groups
 
 
 def tell_full_rows(full: int, n: int) -> None:

@@ -138,6 +138,9 @@ class Settings:
     groups: bool = True
     #: Whether rows are lists of clusters, for the memory that is told before.
     lists: bool = False
+    #: Whether noise floors are taken off distances (`evdist.evclus.floor`), for partitions: data in
+    #: memory come without them.
+    noise_floor: bool | str = False
 
 
 def first_masses(

@@ -7,12 +7,17 @@ landmarks.zarr/  {"evdist": "landmarks", "version": 1, "metric", "n_clusters", "
   mass           (L,f) float32; with "sparse", (L,WORDS) in the layout of this number (true: the
                  first), see evdist.kernels.sparse_rows
   members        (c,m) uint32   with many clusters only: landmarks of each cluster
-  row            (L,d) float32  as they are compared: centred, whitened, of length one
+  near           (p,)  uint32   with d0 "auto": landmarks that neighbours are looked for among, and
+  reach          (2,)  float64  usual distance and fence, see evdist.evclus.reach
+  row            (L,d) float32  as they are compared: centred, whitened, of length one; with
+                                "reference" one number more, the root of the noise floor
   centre         (d,)  float64  taken from rows before they are compared
   whiten         (d,d) float64  with "mahalanobis" only
+  reference      (m,d) float32  where noise floors are taken off: rows they are measured against
 kept.zarr/       {"evdist": "kept pairs", "version": 1, "arrays", "seal", "complete"}
   pair           (2,p) uint32   objects
   delta          (p,)  float32  transformed dissimilarities
+  kappa          (p,)  float64  degrees of conflict, where masses were changed after the fit
 ```
 With metric "precomputed" there are no rows: new objects come with their dissimilarities to all
 ``size`` fitted objects, of which the columns ``object`` are taken. With a callable, "row" holds the
@@ -32,6 +37,7 @@ from evdist.data.sources import AttributeSource, CallableSource, MatrixSource, S
 from evdist.data.sparse import SparseSource
 from evdist.evclus.kept import SomePairs
 from evdist.evclus.landmarks import Landmarks
+from evdist.evclus.reach import Reach
 from evdist.kernels.distances import METRICS, Metric
 from evdist.kernels.sparse_rows import LAYOUT, WORDS, from_first_layout
 from evdist.stores.arrays import read_arrays, write_arrays
@@ -60,6 +66,9 @@ def save_landmarks(url: Url, landmarks: Landmarks) -> str:
     if landmarks.sparse:
         attributes["sparse"] = LAYOUT
     arrays = {"object": landmarks.objects, "mass": landmarks.mass, **_described(source)}
+    if landmarks.reach is not None:
+        arrays["near"] = landmarks.reach.place
+        arrays["reach"] = np.array([landmarks.reach.usual, landmarks.reach.fence])
     if landmarks.members is not None:
         arrays["members"] = landmarks.members
     return write_arrays(url, KIND, VERSION, attributes, arrays)
@@ -82,7 +91,18 @@ def load_landmarks(url: Url, metric: Callable | None = None) -> tuple[Landmarks,
         _must(source.n == L, "rows")
         members = arrays.get("members")
         _must(members is None or (members.ndim == 2 and members.max() < L), "members")
-    return Landmarks(source, objects, mass, focal_sets, d0, members, sparse), attributes["seal"]
+        reach = _reach(arrays, L)
+    found = Landmarks(source, objects, mass, focal_sets, d0, members, sparse, reach)
+    return found, attributes["seal"]
+
+
+def _reach(arrays: Mapping[str, NDArray], L: int) -> Reach | None:
+    if "near" not in arrays:
+        return None
+    near, reach = arrays["near"], arrays["reach"]
+    _must(near.ndim == 1 and near.dtype == np.uint32 and bool((near < L).all()), "neighbours")
+    _must(reach.shape == (2,) and bool(np.isfinite(reach).all()), "distances of neighbours")
+    return Reach(near, float(reach[0]), float(reach[1]))
 
 
 def check_landmarks(landmarks: Landmarks, focal_sets: FocalSets, n_features: int) -> None:
@@ -101,8 +121,9 @@ def _described(source: Source) -> dict[str, NDArray]:
         case AttributeSource():
             metric = source.metric
             row = source.rows
-            more = {} if metric.whiten is None else {"whiten": metric.whiten}
-            return {"row": row, "centre": metric.centre, **more}
+            parts = {"whiten": metric.whiten, "reference": metric.reference}
+            there = {name: part for name, part in parts.items() if part is not None}
+            return {"row": row, "centre": metric.centre, **there}
         case CallableSource():
             if source.X.dtype.kind == "U":  # text of one width: its letters are numbers
                 width = source.X.dtype.itemsize // 4
@@ -147,21 +168,28 @@ def _source(
     if "sparse_width" in attributes:
         return SparseSource.of_arrays(arrays, int(attributes["sparse_width"]), name)
     row, centre, whiten = arrays["row"], arrays["centre"], arrays.get("whiten")
-    d = row.shape[1]
+    reference = arrays.get("reference")
+    d = row.shape[1] - (reference is not None)
     whitened = name == "mahalanobis"
     _must(name in METRICS and whitened == (whiten is not None), "metric and the arrays")
     _must(row.dtype == np.float32 and bool(np.isfinite(row).all()), "rows")
     _must(centre.shape == (d,) and centre.dtype == np.float64, "centres")
     if whiten is not None:
         _must(whiten.shape == (d, d) and whiten.dtype == np.float64, "rows of the whitening")
-    return AttributeSource.of_rows(row, Metric(name, centre, whiten))
+    if reference is not None:
+        _must(reference.shape[1:] == (d,) and reference.dtype == np.float32, "rows of the floor")
+        _must(METRICS[name][0] == "squares" and len(reference) > 0, "rows of the floor")
+    return AttributeSource.of_rows(row, Metric(name, centre, whiten, reference))
 
 
 # ---------------------------------------------------------------------- a sample of the pairs
 def save_kept(url: Url, kept: SomePairs) -> str:
     """Write a sample of pairs to a new store, and return its seal."""
     pair = np.stack([kept.i, kept.j]).astype(np.uint32)
-    return write_arrays(url, KEPT, KEPT_VERSION, {}, {"pair": pair, "delta": kept.delta})
+    arrays: dict[str, NDArray[Any]] = {"pair": pair, "delta": kept.delta}
+    if kept.kappa is not None:
+        arrays["kappa"] = kept.kappa
+    return write_arrays(url, KEPT, KEPT_VERSION, {}, arrays)
 
 
 def load_kept(url: Url) -> tuple[SomePairs, str]:
@@ -170,7 +198,9 @@ def load_kept(url: Url) -> tuple[SomePairs, str]:
     with as_written(address(url), _CURE):
         pair, delta = arrays["pair"], arrays["delta"]
         _must(pair.shape == (2, *delta.shape) and delta.ndim == 1, "pairs")
-    return SomePairs(pair[0], pair[1], delta), attributes["seal"]
+        kappa = arrays.get("kappa")
+        _must(kappa is None or kappa.shape == delta.shape, "conflicts")
+    return SomePairs(pair[0], pair[1], delta, kappa), attributes["seal"]
 
 
 # ---------------------------------------------------------------------- what is refused

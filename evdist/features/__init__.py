@@ -14,6 +14,7 @@ labels of some objects    `KernelFDA`         separates the classes by a curved 
 labels of some objects    `LFDA`              linear map that lets a class have several parts
 dissimilarities           `DissimilarityPCA`  principal components of the dissimilarity rows
 nothing but the rows      `GeodesicMap`       distances along the data, for clusters of any shape
+nothing but the rows      `NeighbourLayout`   neighbours together, strangers apart, in few columns
 a table with gaps, names  `TableEncoder`      categories, dates, missing values as like numbers
 ========================  ==================  ===================================================
 
@@ -24,6 +25,7 @@ labelled objects. All are scikit-learn transformers; a label of -1 is not known.
 from evdist.features.dissimilarity import DissimilarityPCA
 from evdist.features.fisher import LFDA, KernelFDA
 from evdist.features.geodesic import GeodesicMap
+from evdist.features.layout import NeighbourLayout
 from evdist.features.metric import LSI, DMLEig
 from evdist.features.pcca import PCCA, KernelPCCA
 from evdist.features.table import TableEncoder
@@ -37,5 +39,6 @@ __all__ = [
     "GeodesicMap",
     "KernelFDA",
     "KernelPCCA",
+    "NeighbourLayout",
 ]
 __all__ += ["TableEncoder"]

@@ -22,12 +22,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from evdist.data.sources import AttributeSource, CallableSource, Source
 from evdist.engine.memory import check_memory
-from evdist.estimators.checks import integer
+from evdist.estimators.checks import integer, random_of
 from evdist.features.base import RowTransformer, count_features
 from evdist.kernels.distances import METRICS, Metric
 from evdist.partition.rows import block_rows
@@ -48,7 +47,7 @@ class DissimilarityPCA(RowTransformer):
     n_landmarks : int, default=1000
         L, unless the metric is "precomputed": so many objects, drawn at random, or all of them if
         there are not more.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Draws the landmarks.
 
     Attributes
@@ -98,7 +97,7 @@ class DissimilarityPCA(RowTransformer):
         if self.metric != "precomputed":
             self.landmarks_ = np.arange(n)
             if n > L:
-                rng = check_random_state(self.random_state)
+                rng = random_of(self.random_state)
                 self.landmarks_ = np.sort(rng.choice(n, L, replace=False))
             self._source = self._landmark_source(X)
         mean, covariance = _moments(self._dissimilarities(X), n)

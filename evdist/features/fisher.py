@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn import discriminant_analysis
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -128,7 +128,9 @@ class KernelFDA(_Labelled):
         R, Z = orthonormal_functions(basis, self.kernel, self.gamma)
         most = min(c - 1, Z.shape[1])
         r = count_features(self.n_components, most, f"there are {c} classes of labelled objects")
-        lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage).fit(Z, labels)
+        lda = discriminant_analysis.LinearDiscriminantAnalysis(
+            solver="eigen", shrinkage=shrinkage
+        ).fit(Z, labels)
         directions = _signed(lda.scalings_[:, :r], Z)
         self.basis_ = basis
         self.dual_coef_ = R @ directions

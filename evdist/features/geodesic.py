@@ -33,11 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
-from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
+from sklearn import neighbors
 from sklearn.utils.validation import validate_data
 
-from evdist.estimators.checks import integer, positive
+from evdist.estimators.checks import integer, positive, random_of
 from evdist.features.base import RowTransformer
 from evdist.partition.rows import block_rows
 
@@ -64,7 +63,7 @@ class GeodesicMap(RowTransformer):
         Every other object, old or new, is reached through its nearest anchors.
     n_jobs : int, default=None
         Threads of the neighbour search, as in scikit-learn.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Draws the anchors and the landmarks.
 
     Attributes
@@ -103,12 +102,12 @@ class GeodesicMap(RowTransformer):
             integer(name, getattr(self, name), 1)
         positive("power", self.power)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        rng = check_random_state(self.random_state)
+        rng = random_of(self.random_state)
         chosen = np.arange(len(X))
         if len(X) > self.n_anchors:
             chosen = np.sort(rng.choice(len(X), int(self.n_anchors), replace=False))
         self.anchors_ = X[chosen]
-        self._index = NearestNeighbors(n_jobs=self.n_jobs).fit(self.anchors_)
+        self._index = neighbors.NearestNeighbors(n_jobs=self.n_jobs).fit(self.anchors_)
         graph = joined(neighbour_graph(self._index, self._near), self._index)
         # In units of the typical step, so that powers neither overflow nor vanish.
         self._unit = _typical(graph.data)
@@ -137,7 +136,7 @@ class GeodesicMap(RowTransformer):
         made.anchors_, made.landmarks_, made._table = anchors, landmarks, arrays["table"]
         made._unit, made.n_features_in_ = unit, anchors.shape[1]
         made._n_features_out = len(landmarks)
-        made._index = NearestNeighbors().fit(anchors)
+        made._index = neighbors.NearestNeighbors().fit(anchors)
         return made
 
     @property
@@ -156,7 +155,7 @@ class GeodesicMap(RowTransformer):
         return out
 
 
-def neighbour_graph(index: NearestNeighbors, K: int) -> sparse.csr_array:
+def neighbour_graph(index: neighbors.NearestNeighbors, K: int) -> sparse.csr_array:
     """Distances between each fitted object and its K nearest others, both ways: (m, m)."""
     graph = sparse.csr_array(index.kneighbors_graph(n_neighbors=K, mode="distance"))
     # Copies are at distance zero, which a sparse matrix would take for no edge.
@@ -164,7 +163,7 @@ def neighbour_graph(index: NearestNeighbors, K: int) -> sparse.csr_array:
     return graph.maximum(graph.T.tocsr())
 
 
-def joined(graph: sparse.csr_array, index: NearestNeighbors) -> sparse.csr_array:
+def joined(graph: sparse.csr_array, index: neighbors.NearestNeighbors) -> sparse.csr_array:
     """The graph with its parts joined: each round joins every part with the one nearest to it."""
     X = index._fit_X
     while True:
@@ -179,7 +178,7 @@ def joined(graph: sparse.csr_array, index: NearestNeighbors) -> sparse.csr_array
 
 
 def _shortest_gaps(
-    X: NDArray, part: NDArray, largest: int, index: NearestNeighbors
+    X: NDArray, part: NDArray, largest: int, index: neighbors.NearestNeighbors
 ) -> list[tuple[int, int, float]]:
     """For every part but the largest, the shortest way to another part: (from, to, distance)."""
     n = len(X)

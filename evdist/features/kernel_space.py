@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn import metrics
 
 from evdist.estimators.checks import positive
 from evdist.partition.rows import block_rows
@@ -47,7 +47,7 @@ def _matrix(
     X: NDArray[Any], B: NDArray[Any], kernel: Kernel, gamma: float | None
 ) -> NDArray[np.float64]:
     options = {} if callable(kernel) else {"gamma": gamma, "filter_params": True}
-    return pairwise_kernels(X, B, metric=kernel, **options)
+    return metrics.pairwise_kernels(X, B, metric=kernel, **options)
 
 
 def orthonormal_functions(

@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, special
 from scipy.linalg import eigh
-from scipy.optimize import minimize
-from scipy.special import expit
 
 #: Spreads below this share of the largest are rounding errors.
 _NOISE = 1e-10
@@ -61,7 +60,7 @@ def pcca_loss(
     """
     Z = Delta @ L.T
     excess = b * s * ((Z * Z).sum(axis=1) - 1)
-    slope = expit(excess) * s
+    slope = special.expit(excess) * s
     return float(np.logaddexp(0, excess).sum() / b), 2 * (slope[:, None] * Z).T @ Delta
 
 
@@ -108,7 +107,7 @@ def _steepest(Delta: NDArray[Any], s: NDArray[Any], b: float, r: int) -> NDArray
 
     A direction in which E rises gets a small length instead: a row of zeros would never change.
     """
-    S = (Delta * (s * expit(-b * s))[:, None]).T @ Delta
+    S = (Delta * (s * special.expit(-b * s))[:, None]).T @ Delta
     values, vectors = eigh(S, subset_by_index=(0, r - 1))
     lengths = np.sqrt(np.maximum(-values, 1e-3 * (np.abs(values).max() or 1.0)))
     return lengths[:, None] * vectors.T
@@ -132,7 +131,7 @@ def _descend(start: NDArray[Any], Delta: NDArray[Any], s: NDArray[Any], search: 
 
     # With a kernel E has no minimum: cannot-links grow for ever, ever more slowly. The change of E
     # alone says when to stop.
-    found = minimize(
+    found = optimize.minimize(
         flat, start.ravel(), jac=True, method="L-BFGS-B",
         options={"ftol": search.tol, "gtol": 0.0, "maxiter": search.max_iter,
                  "maxfun": 20 * search.max_iter},

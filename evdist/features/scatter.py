@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
+from scipy import spatial
 
 
 def local_affinity(X: NDArray[Any], k: int) -> NDArray[np.float64]:
@@ -23,7 +23,7 @@ def local_affinity(X: NDArray[Any], k: int) -> NDArray[np.float64]:
     Neighbours are those within X, the objects of one class; a class of k or fewer objects uses its
     farthest. Where a sigma is zero (k copies of one object) only the copies are near.
     """
-    D = cdist(X, X, "sqeuclidean")
+    D = spatial.distance.cdist(X, X, "sqeuclidean")
     k = min(k, len(X) - 1)  # place 0 is the object itself
     sigma = np.sqrt(np.partition(D, k, axis=1)[:, k])
     scale = np.outer(sigma, sigma)

@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy import optimize, special
 
 Floats = NDArray[np.float64]
 #: B -> F and G.
@@ -68,7 +67,7 @@ def least_distance(z: Floats, mu: float) -> Goal:
 
     def goal(B: Floats) -> tuple[float, Floats]:
         square = squares(z, B)
-        log = float(logsumexp(-square / mu))
+        log = float(special.logsumexp(-square / mu))
         u = np.exp(-square / mu - log)
         return -mu * (log - np.log(len(z))), (z * u[:, None]).T @ z
 
@@ -95,7 +94,7 @@ def maximise(goal: Goal, B: Floats, tol: float, max_iter: int) -> Found:
     for _ in range(_ROUNDS):
         L = np.linalg.cholesky((1 - _GIVEN_BACK) * B + _GIVEN_BACK * np.eye(d) / d)
         options = {"maxiter": max_iter - n_iter, "ftol": 1e-6 * tol, "gtol": 0.0}
-        found = minimize(flat, L.ravel(), jac=True, method="L-BFGS-B", options=options)
+        found = optimize.minimize(flat, L.ravel(), jac=True, method="L-BFGS-B", options=options)
         L = found.x.reshape(d, d)
         B = L @ L.T / float((L * L).sum())
         n_iter += max(int(found.nit), 1)

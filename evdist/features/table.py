@@ -19,7 +19,8 @@ from evdist.estimators.checks import one_of
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode numbers, categories, dates and missing values as numbers; see `evdist.data.encode`.
 
-    All columns have the same weight: a number varies by one, a category as much. A missing number
+    A category counts as one column: objects of different levels are as far apart as two random ones
+    are in a number, and levels of less than one object in a hundred are one. A missing number
     or date becomes the median of its column; a missing or new category equals none of the levels. A
     data frame becomes a data frame with the same index, so ids pass through a pipeline.
 
@@ -30,6 +31,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ``metric="cityblock"`` is Gower's dissimilarity.
     categories : sequence of str, default=()
         Columns whose numbers are names, such as postal codes.
+    drop_ids : bool, default=False
+        Leave out columns of text that name objects, such as those with more than a hundred levels;
+        otherwise they are refused, all of them in one error.
 
     Attributes
     ----------
@@ -50,15 +54,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> model = make_pipeline(TableEncoder(), ECM(2, random_state=0)).fit(table)
     """
 
-    def __init__(self, *, scale: str = "standard", categories: Sequence[str] = ()):
+    def __init__(
+        self,
+        *,
+        scale: str = "standard",
+        categories: Sequence[str] = (),
+        drop_ids: bool = False,
+    ):
         self.scale = scale
         self.categories = categories
+        self.drop_ids = drop_ids
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Look at the columns of a table, (n, d)."""
         scale: Any = one_of("scale", self.scale, ("standard", "robust", "gower"))
         frame = self._frame(X, reset=True)
-        self.encoding_: Encoding = fit_encoding([frame], scale, list(self.categories))
+        self.encoding_: Encoding = fit_encoding(
+            [frame], scale, list(self.categories), bool(self.drop_ids)
+        )
         return self
 
     def transform(self, X: Any) -> Any:

@@ -5,6 +5,11 @@ once (`Metric`): cosine and correlation distances are those of normalised rows, 
 Euclidean distance of whitened data. Rows are padded with zeros to whole cache lines, so that a
 difference of two rows is a few vector instructions: d(i, j) = d(j, i) in every bit, whichever side
 computes it. Everything is float32: Hamming takes two numbers for equal when they are so in float32.
+
+In many dimensions |x_i - x_j|^2 = signal + noise_i + noise_j, and noise swamps the signal. A metric
+with a noise floor takes it off: f_i is half the mean squared distance of i to the nearest of some
+reference rows, the root h_i = f_i^(1/2) stands behind the coordinates of row i, and
+d'^2 = max(d^2 - h_i^2 - h_j^2, 0). docs/decisions/noise-floor.md has what was measured.
 """
 
 from __future__ import annotations
@@ -46,9 +51,15 @@ METRICS = {
     "mahalanobis": ("squares", "root"),
 }
 _SUMS = {"squares": 0, "absolute": 1, "largest": 2, "different": 3}
+#: Squares less the noise floors of both rows, whose roots are the last numbers of the rows.
+FLOORED = 4
 _ENDS = {"none": 0, "root": 1, "half": 2, "mean": 3}
 #: Rows transformed at a time.
 _ROWS = 65_536
+#: Nearest reference rows that a noise floor is the mean of.
+FLOOR_NEAREST = 10
+#: Rows whose floors a thread finds at a time.
+_FLOOR_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -61,11 +72,14 @@ class Metric:
         Subtracted first: differences do not change, and float32 keeps more of small numbers.
     whiten : (d, d) float64 or None
         Mahalanobis: coordinates in which the distance is Euclidean.
+    reference : (m, d) float32 or None
+        With noise floors: rows of a table that they are measured against.
     """
 
     name: str
     centre: NDArray[np.float64]
     whiten: NDArray[np.float64] | None = None
+    reference: NDArray[np.float32] | None = None
 
     @classmethod
     def of(cls, X: NDArray, name: str) -> Metric:
@@ -77,13 +91,27 @@ class Metric:
 
     @property
     def code(self) -> tuple[int, int, int]:
-        """(sum, end, d) as `distances` takes them."""
+        """(sum, end, numbers of a row) as `distances` takes them."""
         sums, end = METRICS[self.name]
-        return _SUMS[sums], _ENDS[end], len(self.centre)
+        return FLOORED if self.floored else _SUMS[sums], _ENDS[end], self.width
 
-    def table(self, X: NDArray, n_threads: int = 1) -> NDArray[np.float32]:
-        """Padded float32 rows, (n, D), whose coordinate sums give the metric."""
-        out = aligned_zeros(len(X), padded_width(X.shape[1]))
+    @property
+    def width(self) -> int:
+        """Numbers of a row of the table: the coordinates, and the root of the noise floor."""
+        return len(self.centre) + self.floored
+
+    @property
+    def floored(self) -> bool:
+        return self.reference is not None
+
+    def table(
+        self, X: NDArray, n_threads: int = 1, roots: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Padded float32 rows, (n, D), whose coordinate sums give the metric.
+
+        `roots` (n,) are those of the noise floors, where they have been found before.
+        """
+        out = aligned_zeros(len(X), padded_width(self.width))
 
         def fill(lo: int) -> None:
             Z = X[lo : lo + _ROWS] - self.centre
@@ -93,14 +121,36 @@ class Metric:
                 Z = Z @ self.whiten
             out[lo : lo + _ROWS, : X.shape[1]] = Z
 
-        blocks = range(0, len(X), _ROWS)
+        self._in_blocks(fill, len(X), n_threads)
+        if roots is not None:
+            out[:, len(self.centre)] = roots
+        else:
+            self.set_floors(out, n_threads)
+        return out
+
+    def set_floors(self, table: NDArray[np.float32], n_threads: int = 1) -> None:
+        """Write the roots of the noise floors behind the coordinates of a table's rows."""
+        if self.reference is None:
+            return
+        at = len(self.centre)
+        table[:, at] = 0.0
+        reference = aligned_zeros(len(self.reference), table.shape[1])
+        reference[:, :at] = self.reference
+
+        def fill(lo: int) -> None:
+            _set_floors(table[lo : lo + _FLOOR_ROWS], reference, at)
+
+        self._in_blocks(fill, len(table), n_threads, _FLOOR_ROWS)
+
+    @staticmethod
+    def _in_blocks(fill: Callable[[int], None], n: int, n_threads: int, size: int = _ROWS) -> None:
+        blocks = range(0, n, size)
         if n_threads == 1 or len(blocks) == 1:
             for lo in blocks:
                 fill(lo)
-            return out
+            return
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(fill, blocks))  # the first error is raised
-        return out
 
     def _unit(self, Z: NDArray, lo: int) -> NDArray:
         """Rows of length one: |x - y|^2 / 2 = 1 - x.y."""
@@ -225,7 +275,7 @@ def _distances(table, mine_table, mine, others, code, out):
             ids[t] = others[row, t]
             ids[k + t] = others[min(row + 1, rows - 1), t]
         i = np.int64(mine[row])
-        if sums == 0:
+        if sums == 0 or sums == 4:
             _squares(table, width, ids, k, 0, k, mine_table, i, out[row])
         elif sums == 1:
             _absolute(table, width, ids, k, 0, k, mine_table, i, out[row])
@@ -233,6 +283,12 @@ def _distances(table, mine_table, mine, others, code, out):
             _largest(table, width, ids, k, 0, k, mine_table, i, out[row])
         else:
             _different(table, width, ids, k, 0, k, mine_table, i, out[row])
+        if sums == 4:
+            h = mine_table[i, d - 1]
+            for t in range(k):
+                g = table[ids[t], d - 1]
+                floors = (h - g) * (h - g) + (h * h + g * g)
+                out[row, t] = max(out[row, t] - floors, np.float32(0.0))
         for t in range(k):
             if end == 1:
                 out[row, t] = np.sqrt(out[row, t])
@@ -240,6 +296,38 @@ def _distances(table, mine_table, mine, others, code, out):
                 out[row, t] *= np.float32(0.5)
             elif end == 3:
                 out[row, t] /= np.float32(d)
+
+
+@njit
+def _set_floors(table, reference, at):
+    """table[i, at] = the root of half the mean squared distance to the nearest of `reference`.
+
+    A row at no distance is the row itself, or its copy, and does not count.
+    """
+    m, width = reference.shape
+    ids = np.zeros(2 * m, np.uint32)
+    for t in range(m):
+        ids[t] = t
+    squares = np.empty(m, np.float32)
+    near = np.empty(FLOOR_NEAREST, np.float32)
+    for i in range(table.shape[0]):
+        _squares(reference, width, ids, m, 0, m, table, i, squares)
+        near[:] = np.inf
+        for t in range(m):
+            value = squares[t]
+            if value >= near[FLOOR_NEAREST - 1] or value == 0.0:
+                continue
+            q = FLOOR_NEAREST - 1
+            while q > 0 and near[q - 1] > value:
+                near[q] = near[q - 1]
+                q -= 1
+            near[q] = value
+        total, count = 0.0, 0
+        for q in range(FLOOR_NEAREST):
+            if near[q] < np.inf:
+                total += near[q]
+                count += 1
+        table[i, at] = np.sqrt(0.5 * total / max(count, 1))
 
 
 def distances(

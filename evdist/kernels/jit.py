@@ -58,8 +58,8 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Callable) -> None:
         super().__init__(function)
-        file = self._cache_file
-        file._source_stamp = (file._source_stamp, kernels_stamp())
+        # Not the times of files, which numba takes: a layer of an image keeps them to the second.
+        self._cache_file._source_stamp = kernels_stamp()
 
     def holds_any(self) -> bool:
         """Whether there is a fresh form on disk, for whatever arguments."""

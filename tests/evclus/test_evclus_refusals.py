@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +14,7 @@ from sklearn.neighbors import kneighbors_graph
 from evdist import ECM, EVCLUS
 from evdist.data.pair_checks import closure
 from evdist.data.sources import pair_list
+from evdist.evclus.checks import checked_settings
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +89,20 @@ def test_square_sparse_attributes_are_not_taken_for_dissimilarities():
 def test_text_in_plain_lists_is_told_by_row_and_column(estimator, X, message):
     with pytest.raises(ValueError, match=message):
         estimator.fit(X)
+
+
+def test_all_sets_of_twelve_clusters_are_refused_with_the_hours_they_would_take(blobs):
+    with pytest.raises(
+        ValueError, match=r"4,096 focal sets: about \d+ hours.*FocalSets.full\(12\)"
+    ):
+        EVCLUS(12, focal_sets="full", n_jobs=2).fit(blobs[0])
+
+
+def test_all_sets_are_told_where_they_take_minutes_and_not_where_seconds(recwarn):
+    few, many = (
+        EVCLUS(c, focal_sets="full", n_jobs=1, max_iter=1, init="random", d0=1.0) for c in (4, 9)
+    )
+    checked_settings(few, SimpleNamespace(n=200), 0, 4)
+    assert not recwarn
+    with pytest.warns(UserWarning, match="512 focal sets: about [0-9]+ minutes on 1 threads"):
+        checked_settings(many, SimpleNamespace(n=200), 0, 9)

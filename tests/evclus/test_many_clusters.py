@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -22,6 +23,7 @@ from evdist import EVCLUS, CredalPartition
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
 from evdist.evclus import begin, landmarks
+from evdist.evclus.d0 import d0_of_groups
 from evdist.evclus.groups import SPARSE_FROM, find_groups, likelier, near_share
 from evdist.evclus.means import CELLS_FROM, Means
 from evdist.evclus.problem import MemoryPairs, Plan, Problem
@@ -501,3 +503,32 @@ def test_groups_of_equal_objects() -> None:
 def test_a_start_has_its_mass_on_label_and_omega() -> None:
     mass = decode(labelled(np.array([2, 0]), 0.75), 3)
     assert mass.tolist() == [[0, 0, 0, 0.75, 0.25], [0, 0.75, 0, 0, 0.25]]
+
+
+# ---------------------------------------------------------------------- d0
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_groups_that_reach_as_far_as_all_pairs_do_not_set_d0(metric: str) -> None:
+    # In fifty dimensions twice the end of a group is beyond the largest of all dissimilarities.
+    X, _ = gaussians(30, 4000, d=50)
+    noisy = X / 15 + np.random.default_rng(1).normal(size=X.shape)
+    source = AttributeSource.of(noisy, metric)
+    D = source.distances(np.arange(200, dtype=np.uint32), np.tile(np.arange(200), (200, 1)))
+    median = np.median(D[~np.eye(200, dtype=bool)])
+    d0 = d0_of_groups(source, find_groups(source, 30, 0), 0)
+    assert d0 == pytest.approx(2 * median, rel=0.03)
+
+
+def test_groups_that_are_apart_set_d0() -> None:
+    X, y = gaussians(30, 4000)
+    source = AttributeSource.of(X, "euclidean")
+    inside = [pdist(X[y == g]) for g in range(30)]
+    end = np.quantile(np.concatenate(inside), 0.95)
+    assert d0_of_groups(source, find_groups(source, 30, 0), 0) == pytest.approx(2 * end, rel=0.05)
+
+
+def test_one_cluster_more_makes_no_jump_of_d0() -> None:
+    # 12 and 13 clusters are found in different ways, and so are 24 and 25: none moves d0.
+    X, _ = gaussians(10, 3000, d=50)
+    source = AttributeSource.of(X / 6 + np.random.default_rng(1).normal(size=X.shape), "euclidean")
+    d0 = [d0_of_groups(source, find_groups(source, c, 0), 0) for c in (12, 13, 24, 25)]
+    assert max(d0) < 1.05 * min(d0)

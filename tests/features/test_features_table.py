@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from evdist import ECM
-from evdist.data.encode import MOST_LEVELS, Encoding, fit_encoding
+from evdist.data.encode import MOST_LEVELS, OTHERS, Encoding, fit_encoding
 from evdist.features import TableEncoder
 
 
@@ -88,16 +88,24 @@ class TestMissing:
 
 
 class TestWeights:
-    def test_a_category_varies_as_much_as_a_number(self):
+    def test_different_levels_are_as_far_apart_as_two_objects_in_a_number(self):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"x": rng.normal(size=400), "c": rng.choice(["a", "b", "c"], 400)})
         out = TableEncoder().fit_transform(frame)
-        for part in (out[["x"]], out.filter(like="c=")):
-            assert (pdist(part) ** 2).mean() == pytest.approx(2, rel=0.01)
+        assert (pdist(out[["x"]]) ** 2).mean() == pytest.approx(2, rel=0.01)
+        assert set(np.round(pdist(out.filter(like="c=")) ** 2, 9)) == {0.0, 2.0}
 
     def test_a_rare_level_does_not_decide_alone(self):
         out = TableEncoder().fit_transform(pd.DataFrame({"c": ["a"] * 999 + ["b"]}))
-        assert out.to_numpy().max() == 2
+        assert out.to_numpy().max() == 1
+
+    def test_rare_levels_are_one(self):
+        frame = pd.DataFrame({"c": ["a"] * 500 + ["b"] * 490 + list("cccccddddd")})
+        encoder = TableEncoder().fit(frame)
+        assert encoder.get_feature_names_out().tolist() == [f"c={OTHERS}", "c=a", "c=b"]
+        out = encoder.transform(frame.iloc[[0, 990, 999]]).to_numpy()
+        np.testing.assert_array_equal(out, [[0, 1, 0], [1, 0, 0], [1, 0, 0]])
+        assert encoder.encoding_.told() == ["Column 'c': 2 rare levels are one."]
 
     def test_gower_is_gowers(self):
         frame = pd.DataFrame({"x": [0.0, 5.0, 10.0], "c": ["a", "b", "b"]})
@@ -105,12 +113,34 @@ class TestWeights:
         np.testing.assert_allclose(pdist(out, "cityblock") / 2, [(0.5 + 1) / 2, 1, 0.25])
 
 
-class TestErrors:
-    def test_a_column_of_names_is_no_category(self):
-        frame = pd.DataFrame({"name": [f"n{i}" for i in range(MOST_LEVELS + 1)]})
+class TestNames:
+    def test_are_no_category(self):
+        frame = pd.DataFrame({"name": [f"n{i}" for i in range(MOST_LEVELS + 1)]}).assign(x=1.0)
         with pytest.raises(ValueError, match=r"'name' has 101 different values.*say so with id"):
             TableEncoder().fit(frame)
 
+    def test_all_columns_of_them_stand_in_one_error(self):
+        frame = pd.DataFrame({"x": np.arange(20.0), "first": list("abcdefghijklmnopqrst")})
+        frame["last"] = frame["first"] * 2
+        with pytest.raises(ValueError, match=r"'first' has 20 .*'last' has 20 .*--drop-ids auto"):
+            TableEncoder().fit(frame)
+
+    def test_can_be_left_out(self):
+        frame = pd.DataFrame({"x": np.arange(20.0), "first": list("abcdefghijklmnopqrst")})
+        encoder = TableEncoder(drop_ids=True).fit(frame)
+        assert encoder.get_feature_names_out().tolist() == ["x"]
+        assert encoder.encoding_.told() == ["Left out, as names of objects: 'first'."]
+        assert encoder.transform(frame).shape == (20, 1)
+        assert encoder.encoding_.decoded(encoder.transform(frame).to_numpy()[:1]) == [["0"]]
+
+    @pytest.mark.parametrize("drop_ids", [False, True])
+    def test_alone_are_refused(self, drop_ids):
+        frame = pd.DataFrame({"name": [f"n{i}" for i in range(16)]})
+        with pytest.raises(ValueError, match="names alone cannot be clustered"):
+            TableEncoder(drop_ids=drop_ids).fit(frame)
+
+
+class TestErrors:
     def test_text_among_new_numbers_names_the_row(self):
         encoder = TableEncoder().fit(mixed())
         new = mixed().astype({"age": object})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -27,10 +29,15 @@ def blobs(n: int, c: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.nda
 
 
 def ready(
-    X: np.ndarray, metric: str = "euclidean", device: torch.device = CPU
+    X: np.ndarray, metric: str = "euclidean", device: torch.device = CPU, *, floors: bool = False
 ) -> tuple[torch.Tensor, tuple[int, int]]:
-    """Rows of X, ready for the metric, in tiles; and what the kernels call the metric."""
+    """Rows of X, ready for the metric, in tiles; and what the kernels call the metric.
+
+    With `floors` the distances are those less noise floors, measured against every third row.
+    """
     known = Metric.of(X, metric)
+    if floors:
+        known = replace(known, reference=known.table(X)[::3, : X.shape[1]])
     sums, end, d = known.code
     return tiles_of(known.table(X)[:, :d], device), (sums, end)
 

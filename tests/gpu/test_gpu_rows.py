@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from evdist.belief import FocalSets
+from evdist.data.sources import AttributeSource
 from evdist.evclus.problem import conflict_projection
 from evdist.evclus.rows.arrays import Graph, Partners, on_grid, project, tiles, untile
 from evdist.evclus.rows.attributes import sample
@@ -261,3 +262,20 @@ class TestDistances:
             data, data, D, partners, code, 0.3, lo=0, first=0, rows=64, place=0, spread=0
         )
         assert torch.equal(D, D.T)
+
+    @pytest.mark.parametrize("name", ["euclidean", "cosine"])
+    def test_noise_floors_are_taken_off_as_on_the_cpu(self, cuda_source, name):
+        X = np.random.default_rng(0).normal(size=(66, 20))
+        source = AttributeSource.of(X, name).less_noise(np.arange(0, 66, 3))
+        everyone = np.arange(66, dtype=np.uint32)
+        expected = source.distances(everyone, np.tile(everyone, (66, 1)))
+        data, code = ready(X, name, floors=True)
+        for rows in (cuda_source, TorchKernels()):
+            D = torch.empty(66, 66)
+            rows.distances(
+                data, data, D, Partners.landmarks(np.arange(66), 66, CPU), code, 0.0,
+                lo=0, first=0, rows=66, place=0, spread=0,
+            )  # fmt: skip
+            # Where hardly anything is left, the root is that of a difference.
+            np.testing.assert_allclose(D, expected, atol=1e-4, rtol=1e-5)
+            assert torch.equal(D, D.T)

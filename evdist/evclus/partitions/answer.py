@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import zarr
+from numpy.typing import NDArray
 
+from evdist.belief import conflict
 from evdist.data.sources import AttributeSource
 from evdist.engine.partitioning import run_tasks
 from evdist.evclus.confirm import Members
@@ -28,15 +31,16 @@ _COPIES = 6
 def write_answer(
     problem: PartitionedProblem,
     final: PartitionArray,
-    known: tuple[Landmarks, Members] | None,
+    known: tuple[Landmarks, Members | None],
     url: str,
     folder: str,
     client: Any,
 ) -> None:
     """Write masses by object to `url`, as `CredalPartition.load` reads them.
 
-    `known` are the landmarks that stayed in their groups, where the fit began with groups: objects
-    that left theirs are compared with them. `folder` is for rows on their way.
+    `known` are the landmarks, and those that stayed in their groups, where the fit began with
+    groups: objects that left theirs are compared with them. Else mass comes back from the empty
+    set by distances to landmarks. `folder` is for rows on their way.
     """
     for old in (url, folder):
         if exists(old):
@@ -65,14 +69,19 @@ def _send(
     problem: PartitionedProblem,
     back: Exchange,
     final: PartitionArray,
-    known: tuple[Landmarks, Members] | None,
+    known: tuple[Landmarks, Members | None],
     partition: int,
 ) -> int:
     """Also how many of the rows, where they are lists, are full."""
     lo, hi = final.shuffle.bounds[partition : partition + 2].tolist()
     mass = final.read(partition)
-    if known is not None and problem.labels is not None:
-        (landmarks, members), X = known, problem.data.read(partition)
+    landmarks, members = known
+    if landmarks.reach is not None:
+        objects = final.shuffle.objects(lo, hi)
+        own = np.isin(objects, landmarks.objects[landmarks.reach.place])
+        landmarks.give_back_new(mass, problem.data.read(partition), own)
+    if members is not None and problem.labels is not None:
+        X = problem.data.read(partition)
         began = problem.labels.read(partition)[:, 0]
         members.confirm(
             mass, began, problem.d0, lambda rows, others: landmarks.source.cross(X[rows], others)
@@ -86,8 +95,13 @@ def _collect(back: Exchange, url: str, blocks: list[str], number: int) -> None:
     zarr.open_array(**zarr_at(url), mode="r+")[lo:hi] = back.take(number, blocks)
 
 
-def kept_pairs(problem: PartitionedProblem) -> SomePairs:
-    """Some of the kept pairs, by object: those of a few rows of one partition."""
+def kept_pairs(
+    problem: PartitionedProblem, masses: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+) -> SomePairs:
+    """Some of the kept pairs, by object: those of a few rows of one partition.
+
+    With their conflicts where `masses` gives the rows at some positions.
+    """
     view = problem.view(0)
     rows = min(view.own, -(-MAX_PAIRS // view.k))
     parts = (0, *view.partners)
@@ -100,6 +114,9 @@ def kept_pairs(problem: PartitionedProblem) -> SomePairs:
     block = ViewPairs(view, problem.d0, source).block(0, rows)
     entry = np.flatnonzero(np.arange(view.k) < block.degree[:, None])[:MAX_PAIRS]
     places = np.concatenate([np.arange(*shuffle.bounds[q : q + 2]) for q in parts])
-    i = shuffle.objects_of(places[entry // view.k])
-    j = shuffle.objects_of(places[block.partner[entry]])
-    return SomePairs(i.astype(np.uint32), j.astype(np.uint32), block.delta[entry])
+    at_i, at_j = places[entry // view.k], places[block.partner[entry]]
+    kappa = None
+    if masses is not None:
+        kappa = conflict(masses(at_i), masses(at_j), problem.focal_sets)
+    i, j = (shuffle.objects_of(at).astype(np.uint32) for at in (at_i, at_j))
+    return SomePairs(i, j, block.delta[entry], kappa)

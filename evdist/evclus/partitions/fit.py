@@ -7,6 +7,7 @@ Everything lies in a folder that all workers reach:
 FOLDER/
   partitions.zarr   the rows, shuffled
   groups.zarr       the group of each row; where some partners are near
+  floors.zarr       the root of the noise floor of each row; where these are taken off
   points/           restore points
   back/             masses on their way to the user's order; removed at the end
   answer.zarr       the credal partition, by object
@@ -16,6 +17,7 @@ FOLDER/
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,7 @@ from evdist.evclus.partitions.points import RestorePoints
 from evdist.evclus.partitions.problem import PartitionedProblem
 from evdist.evclus.partitions.sites import PartitionSite
 from evdist.evclus.partitions.start import Start, find_start, group_sizes, place_partition
-from evdist.evclus.solver import first_focal_sets
+from evdist.evclus.solver import first_focal_sets, gives_back
 from evdist.evclus.start import Settings
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.partitioned import PartitionArray
@@ -81,9 +83,13 @@ def fit_partitions(
     answer = join(folder, "answer.zarr")
     tell(Progress("answer", 0, 0))
     landmarks, members = _landmarks(problem, start, final)
-    known = None if members is None else (landmarks, members)
+    if gives_back(settings, problem.sparse or problem.labels is not None):
+        landmarks = landmarks.with_reach(problem.n)
+    known = (landmarks, members)
     write_answer(problem, final, known, answer, join(folder, "back"), client)
-    kept = kept_pairs(problem)
+    # Conflicts are taken before mass comes back from the empty set.
+    masses = None if landmarks.reach is None else partial(_rows_at, final)
+    kept = kept_pairs(problem, masses)
     return PartitionedFit(
         answer, focal_sets, solution, start.d0, start.d0_curve, landmarks, kept, data
     )
@@ -97,6 +103,9 @@ def _problem(
     site: PartitionSite,
 ) -> PartitionedProblem:
     k, seed, labels, near = settings.k, settings.seed, None, None
+    floors = None
+    if start.metric.floored:
+        floors = PartitionArray(join(site.folder, "floors.zarr"), data.shuffle, 1, "float32")
     if start.grouping is not None:
         labels = PartitionArray(join(site.folder, "groups.zarr"), data.shuffle, 1, "uint32")
         share = near_share(k, settings.n_clusters)
@@ -105,7 +114,7 @@ def _problem(
     return PartitionedProblem(
         data, start.metric, draw_partition_graph(data.shuffle, k, seed), start.d0, focal_sets,
         site.rows, start.landmarks.mass.shape[1], near, labels, sparse=start.landmarks.sparse,
-        promise=settings.stop.promise,
+        promise=settings.stop.promise, floors=floors,
     )  # fmt: skip
 
 
@@ -130,6 +139,11 @@ def _identity(
             else {"groups": fingerprint(start.grouping.means.V, start.grouping.means.group)}
         ),
         **({"rows": "sparse"} if start.landmarks.sparse else {}),
+        **(
+            {}
+            if start.metric.reference is None
+            else {"noise floor": fingerprint(start.metric.reference)}
+        ),
     }
 
 
@@ -148,6 +162,8 @@ def _descend(
         point = points.begin()
         if problem.labels is not None:
             problem.labels.create()
+        if problem.floors is not None:
+            problem.floors.create()
         run_tasks(
             site.client, place_partition, problem, start, settings, point,
             items=[(b,) for b in range(problem.parts)], size=problem.sizes.placing(),

@@ -207,7 +207,7 @@ class Owner:
     def _source(self, b: int) -> AttributeSource:
         """The attributes of a view."""
         view = self.problem.view(b)
-        whole = aligned_zeros(view.n, padded_width(self.problem.data.d))
+        whole = aligned_zeros(view.n, padded_width(self.problem.metric.width))
         for q, lo in zip((b, *view.partners), view.bounds.tolist(), strict=False):
             table = self._table(q)  # one by one: all of them would be there twice
             whole[lo : lo + len(table)] = table

@@ -51,6 +51,8 @@ class PartitionedProblem:
     #: Where some partners are near: the group of each row, and the near partners of all rows.
     labels: PartitionArray | None = None
     near_entries: int = 0
+    #: Where noise floors are taken off: the root of that of each row.
+    floors: PartitionArray | None = None
     #: Whether rows are lists of clusters (`evdist.kernels.sparse_rows`).
     sparse: bool = False
     #: As in `Problem`.
@@ -82,7 +84,10 @@ class PartitionedProblem:
 
     def table(self, partition: int) -> NDArray[np.float32]:
         """The rows of a partition, ready for the metric."""
-        return self.metric.table(self.data.read(partition))
+        if self.floors is None:
+            return self.metric.table(self.data.read(partition))
+        roots = self.floors.read(partition)[:, 0]
+        return self.metric.table(self.data.read(partition), roots=roots)
 
     def masses(self, url: str) -> PartitionArray:
         """A store of masses of this problem."""
@@ -96,7 +101,7 @@ class PartitionedProblem:
     @cached_property
     def sizes(self) -> Sizes:
         near = self.near is not None
-        return Sizes(self.data.shuffle, self.data.d, self.view(0).k, self.width, near)
+        return Sizes(self.data.shuffle, self.metric.width, self.view(0).k, self.width, near)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from evdist.evclus.begin import (
     landmarks_of_groups,
 )
 from evdist.evclus.d0 import find_d0
+from evdist.evclus.floor import less_noise
 from evdist.evclus.grouping import Grouping
 from evdist.evclus.landmarks import Landmarks
 from evdist.evclus.partitions.problem import PartitionedProblem
@@ -63,7 +64,7 @@ def find_start(
 ) -> Start:
     """The task that draws the sample."""
     X = data.sample(sample_rows(data.n, settings.n_clusters))
-    source = AttributeSource.of(X, metric, 1)
+    source = _compared(AttributeSource.of(X, metric, 1), settings)
     if begins_with_groups(source.n, focal_sets, settings):
         grouping, groups = Grouping.find(source, settings.n_clusters, settings.seed)
         sparse = has_sparse_rows(focal_sets, settings)
@@ -78,6 +79,15 @@ def find_start(
     return Start(source.metric, landmarks.d0, curve, landmarks)
 
 
+def _compared(source: AttributeSource, settings: Settings) -> AttributeSource:
+    """The sample as it is compared: less its noise floors, where that pays."""
+    found = less_noise(
+        source, settings.noise_floor, n_clusters=settings.n_clusters, seed=settings.seed
+    )
+    assert isinstance(found, AttributeSource)
+    return found
+
+
 def place_partition(
     problem: PartitionedProblem,
     start: Start,
@@ -85,9 +95,15 @@ def place_partition(
     point: PartitionArray,
     partition: int,
 ) -> None:
-    """First masses of one partition, written to a store, and before them the groups of its rows."""
+    """First masses of one partition, written to a store, and before them what its rows keep.
+
+    That are their groups and the roots of their noise floors, where the fit has these.
+    """
     if point.has(partition):
         return
+    if problem.floors is not None:
+        table = problem.metric.table(problem.data.read(partition))
+        problem.floors.write(partition, table[:, [problem.data.d]])
     if start.grouping is None or problem.labels is None:
         point.write(partition, _placed(problem, start, settings, partition))
         return

@@ -79,9 +79,9 @@ def sent_rows(table: np.ndarray, d: int, device: torch.device, size: int) -> Ite
     keep = table.nbytes <= _KEEP and device.type == "cuda"
     if keep:
         # With their padding: as they lie.
-        rows = torch.as_tensor(table).to(device)[:, :d]
+        rows = torch.as_tensor(table).to(device)
         _SENT.put(table, rows)
-        yield from rows.split(size)
+        yield from rows[:, :d].split(size)
         return
     for lo in range(0, len(table), size):
         yield torch.as_tensor(table[lo : lo + size]).to(device)[:, :d]
@@ -96,7 +96,7 @@ def table_tiles(
         return tiles_of(table[:, :d], device, order)
     found = torch.zeros(tile_count(len(rows)), d, 32, dtype=torch.float32, device=device)
     at = positions_of(on_device(order, device))
-    found[at >> 5, :, at & 31] = rows
+    found[at >> 5, :, at & 31] = rows[:, :d]
     return found
 
 

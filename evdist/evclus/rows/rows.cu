@@ -692,7 +692,7 @@ extern "C" __global__ void __launch_bounds__(128) distances(
 #pragma unroll
         for (int q = 0; q < AT_ONCE; q++) {
             float yc = y[q][32 * (i64)c], gap = fabsf(xc - yc);
-            if (sum == 0)
+            if (sum == 0 || sum == 4)
                 D[q] += gap * gap;
             else if (sum == 1)
                 D[q] += gap;
@@ -702,10 +702,17 @@ extern "C" __global__ void __launch_bounds__(128) distances(
                 D[q] += xc != yc ? 1.0f : 0.0f;
         }
     }
+    float mine_root = x[32 * (i64)(d - 1)];  // of the noise floor, where there is one
 #pragma unroll
     for (int q = 0; q < AT_ONCE; q++) {
         if (h0 + q >= k) break;
         float x = D[q];
+        if (sum == 4) {  // squares less the noise floors, whose roots are the last numbers
+            float h = mine_root, g = y[q][32 * (i64)(d - 1)], gap = h - g;
+            // In order of size: a fused product is then the same for both rows of a pair.
+            float less = fminf(h, g), more = fmaxf(h, g);
+            x = fmaxf(x - (gap * gap + (less * less + more * more)), 0.0f);
+        }
         if (end == 1) x = sqrtf(x);
         if (end == 2) x *= 0.5f;
         if (end == 3) x /= d;

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from evdist.evclus.rows.arrays import Partners, Posteriors, State, on_grid
+from evdist.kernels.distances import FLOORED
 
 #: Proximal term, relative to the mean diagonal of S on the working set.
 _EPS = 1e-11
@@ -191,7 +192,12 @@ class TorchKernels(SummedKernels):
             at, there = partners.positions((r + place) * spread)
             gap = _gather(mine, r + lo) - _gather(others, at)
             total, end = code
-            if total == 0:
+            if total == FLOORED:
+                # As evdist.kernels.distances: the last numbers are the roots of noise floors.
+                h, g = _gather(mine[:, -1:], r + lo), _gather(others[:, -1:], at)
+                floors = (gap * gap)[..., -1] + (h * h + g * g)[..., 0]
+                D = ((gap * gap).sum(2) - floors).clamp(min=0)
+            elif total == 0:
                 D = (gap * gap).sum(2)
             elif total == 1:
                 D = gap.abs().sum(2)

@@ -1,0 +1,190 @@
+"""metric="auto" with many columns: several ways of comparing objects, and one partition of them.
+
+Each view is an EVCLUS of its own and sees what others miss; no score that knows no labels tells
+which is right. So they are not chosen but combined: the bets of all views side by side are
+coordinates of the objects, and these are clustered. Nothing has to be matched, a view that is clear
+weighs more than one that is not, and where views differ an object lies between clusters.
+
+=================  ==============================================================================
+straight           the attributes, by angle where all rows have length one; less a noise floor
+                   where dissimilarities hardly vary
+along              distances along the data (`evdist.features.GeodesicMap`)
+layout             a layout of neighbours (`evdist.features.NeighbourLayout`)
+along the layout   distances along that layout
+=================  ==============================================================================
+
+docs/decisions/metric-auto.md has the measurements.
+
+Symbols
+-------
+c, V    clusters, views
+bets    (n, c) of a view: m({k}) + m(Omega) / c; not divided by 1 - m(empty set), so that an outlier
+        bets little on any cluster
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from evdist.features.layout import NeighbourLayout
+from evdist.partition import CredalPartition
+from evdist.stores.arrays import read_arrays, write_arrays
+from evdist.stores.encoding import StoreError
+from evdist.stores.paths import join, read_bytes
+
+#: Columns from which on there are views: a layout of fewer loses what distances show.
+FROM_COLUMNS = 4
+#: Clusters up to which there are views: their bets are so many columns each.
+MOST_CLUSTERS = 64
+#: Name of a view, where it compares, and how.
+VIEWS = (
+    ("straight", "rows", "euclidean"),
+    ("along", "rows", "geodesic"),
+    ("layout", "layout", "euclidean"),
+    ("along the layout", "layout", "geodesic"),
+)
+#: Squared lengths that are taken for one: vectors of models come in half precision.
+_UNIT = 0.01
+#: Kind and version of the store of `matching`.
+_MATCHING = "matching of views", 1
+_CURE = "Save the model again."
+
+
+@dataclass
+class Views:
+    """Fitted views; maps rows to their bets."""
+
+    models: dict[str, Any]
+    layout: NeighbourLayout
+    n_clusters: int
+    #: Which cluster of each view is cluster k, (V, c), where the partition is the views' mean.
+    matching: NDArray[np.int64] | None = None
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters * len(self.models)
+
+    @property
+    def partitions(self) -> dict[str, CredalPartition]:
+        return {name: model.credal_partition_ for name, model in self.models.items()}
+
+    def transform(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Bets of all views on rows, old or new: (rows, V c)."""
+        return _side_by_side(self._placed(X))
+
+    def predict_mass(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """The mean of the views' masses of rows, old or new, clusters matched: (rows, c + 2)."""
+        return self._mean(self._placed(X))
+
+    def match(self, joint: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Match the views' clusters to those of the joint fit, and return the mean of their masses.
+
+        joint (n, c + 2) and the views' masses are of simple sets. Two clusters are alike as far as
+        objects have mass on both.
+        """
+        masses = [np.asarray(view.mass) for view in self.partitions.values()]
+        self.matching = np.array([
+            linear_sum_assignment(-joint[:, 1:-1].T.astype(float) @ mass[:, 1:-1])[1]
+            for mass in masses
+        ])  # fmt: skip
+        return self._mean(masses)
+
+    def _placed(self, X: NDArray[Any]) -> list[NDArray[np.float32]]:
+        placed = {"rows": X, "layout": self.layout.transform(X)}
+        return [self.models[name].predict_mass(placed[where]) for name, where, _ in VIEWS]
+
+    def _mean(self, masses: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+        assert self.matching is not None
+        mean = np.zeros(masses[0].shape, np.float32)
+        for mass, order in zip(masses, self.matching, strict=True):
+            mean += mass[:, np.concatenate([[0], 1 + order, [-1]])] / np.float32(len(masses))
+        return mean
+
+    # ------------------------------------------------------------------ on disk
+    def save(self, url: str) -> str:
+        """Write every view's model into a folder, and return their seals."""
+        for name, model in self.models.items():
+            model.save(join(url, _folder(name)))
+        known = np.zeros((0, self.n_clusters)) if self.matching is None else self.matching
+        mark = write_arrays(join(url, "matching.zarr"), *_MATCHING, {}, {"order": known})
+        return f"{_seals(url)} {mark}"
+
+    @classmethod
+    def load(cls, url: str, kind: Any, layout: Any) -> tuple[Views, str]:
+        """The views in a folder, models of `kind`, and their seals."""
+        models = {name: kind.load(join(url, _folder(name))) for name, _, _ in VIEWS}
+        attributes, arrays = read_arrays(
+            join(url, "matching.zarr"), *_MATCHING, what="matching of views", cure=_CURE
+        )
+        known = arrays["order"].astype(np.int64)
+        clusters = models["straight"].n_clusters_
+        made = cls(models, layout, clusters, known if len(known) else None)
+        return made, f"{_seals(url)} {attributes['seal']}"
+
+
+def has_views(X: NDArray[Any], n_clusters: int) -> bool:
+    """Whether "auto" combines views of rows X, or takes one metric of two."""
+    return X.shape[1] >= FROM_COLUMNS and len(X) > n_clusters and 1 < n_clusters <= MOST_CLUSTERS
+
+
+def viewed(
+    model: Any, X: NDArray[Any], n_clusters: int, seed: int
+) -> tuple[NDArray[np.float32], Views]:
+    """The bets of all views of an EVCLUS `model` on rows X, and the views."""
+    if not isinstance(model.d0, str):
+        raise ValueError(
+            f"metric='auto' compares objects in several ways, each with a d0 of its own; "
+            f"d0={model.d0!r} fits one of them at most. Leave d0='auto' or give a quantile, or "
+            "name the metric."
+        )
+    settings = model.get_params(deep=False) | {
+        "n_clusters": n_clusters, "random_state": seed, "scale": None, "init": "auto",
+        "focal_sets": "simple", "checkpoint": None, "memory_limit": None, "partitions": "never",
+    }  # fmt: skip
+    layout = NeighbourLayout(n_jobs=model.n_jobs, random_state=seed)
+    placed = {"rows": X, "layout": layout.fit_transform(X)}
+    models = {}
+    for name, where, metric in VIEWS:
+        if metric == "euclidean" and where == "rows" and _of_length_one(X):
+            metric = "cosine"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a view may find nothing: the others say more
+            models[name] = type(model)(**settings | {"metric": metric}).fit(placed[where])
+    masses = [np.asarray(view.credal_partition_.mass) for view in models.values()]
+    return _side_by_side(masses), Views(models, layout, n_clusters)
+
+
+def _side_by_side(masses: list[NDArray[Any]]) -> NDArray[np.float32]:
+    """Bets from masses (n, c + 2) of simple sets, for one view after another."""
+    bets = [mass[:, 1:-1] + mass[:, -1:] / (mass.shape[1] - 2) for mass in masses]
+    return np.hstack(bets).astype(np.float32)
+
+
+def _of_length_one(X: NDArray[Any]) -> bool:
+    """Whether all rows have length one: vectors of a language model, say."""
+    return bool((np.abs(np.einsum("ij,ij->i", X, X, dtype=np.float64) - 1.0) < _UNIT).all())
+
+
+def _folder(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+def _seals(url: str) -> str:
+    """The seals of all views' models, in order."""
+    found = []
+    for name, _, _ in VIEWS:
+        path = join(join(url, _folder(name)), "model.json")
+        content = read_bytes(path)
+        if content is None:
+            raise StoreError(f"{path} is missing. {_CURE}")
+        kept: Mapping[str, Any] = json.loads(content)
+        found.append(str(kept["seal"]))
+    return " ".join(found)

@@ -1,0 +1,120 @@
+"""metric="auto" with four columns or more: several views of the objects, one partition of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_rand_score
+
+from evdist import EVCLUS, run
+from evdist.stores.encoding import StoreError
+
+VIEWS = ["straight", "along", "layout", "along the layout"]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:600], y[:600]
+
+
+@pytest.fixture(scope="module")
+def model(digits):
+    return EVCLUS(10, metric="auto", random_state=0).fit(digits[0])
+
+
+def test_together_they_are_at_least_as_good_as_the_views_on_average(digits, model):
+    _, y = digits
+    each = [adjusted_rand_score(y, view.labels()) for view in model.views_.values()]
+    assert list(model.views_) == VIEWS
+    assert adjusted_rand_score(y, model.labels_) >= np.mean(each)
+    assert model.metric_ == "views"
+
+
+def test_it_is_the_mean_of_the_views_matched_to_a_fit_of_their_bets(model):
+    masses = [np.asarray(view.mass) for view in model.views_.values()]
+    bets = [mass[:, 1:-1] + mass[:, -1:] / 10 for mass in masses]
+    joint = EVCLUS(10, random_state=0).fit(np.hstack(bets).astype(np.float32))
+    base = np.asarray(joint.credal_partition_.mass)[:, 1:-1]
+    total = 0
+    for mass in masses:
+        order = linear_sum_assignment(-base.T @ mass[:, 1:-1])[1]
+        total = total + np.column_stack([mass[:, 0], mass[:, 1 + order], mass[:, -1]])
+    np.testing.assert_allclose(model.credal_partition_.mass, total / 4, atol=1e-6)
+    assert model.objective_ == joint.objective_
+
+
+def test_where_views_differ_an_object_is_not_sure(digits, model):
+    partition = model.credal_partition_
+    named = np.array([view.labels() for view in model.views_.values()])
+    matched = np.array([
+        linear_sum_assignment(-np.equal.outer(partition.labels(), np.arange(10)).T.astype(float)
+                              @ np.equal.outer(row, np.arange(10)))[1].argsort()[row]
+        for row in named
+    ])  # fmt: skip
+    agreed = (matched == matched[0]).all(axis=0)
+    sure = np.asarray(partition.decide().codes) == 0
+    assert sure[agreed].mean() > sure[~agreed].mean() + 0.1
+
+
+def test_with_links_the_partition_is_that_of_the_joint_fit(digits):
+    X, y = digits[0][:200], digits[1][:200]
+    zeros = np.flatnonzero(y == 0)[:2]
+    found = EVCLUS(5, metric="auto", random_state=0).fit(X, must_link=[zeros])
+    assert found._map.matching is None
+    assert found.predict_mass(X[:3]).shape == (3, 7)
+
+
+def test_same_bits_for_any_number_of_threads(digits, model):
+    other = EVCLUS(10, metric="auto", random_state=0, n_jobs=1).fit(digits[0])
+    np.testing.assert_array_equal(other.credal_partition_.mass, model.credal_partition_.mass)
+
+
+def test_every_view_places_new_objects(digits, model, tmp_path):
+    X, _ = digits
+    assert (model.predict(X) == model.labels_).mean() > 0.85
+    model.save(tmp_path / "model")
+    again = EVCLUS.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_mass(X[:50]), model.predict_mass(X[:50]))
+    assert list(again.views_) == VIEWS
+    assert again.metric_ == "views"
+
+
+def test_views_of_another_model_are_refused(digits, model, tmp_path):
+    X, _ = digits
+    model.save(tmp_path / "one")
+    EVCLUS(10, metric="auto", random_state=1).fit(X).save(tmp_path / "two")
+    folder = tmp_path / "one" / "views.zarr" / "along"
+    folder.rename(tmp_path / "away")
+    (tmp_path / "two" / "views.zarr" / "along").rename(folder)
+    with pytest.raises(StoreError, match="that of another model"):
+        EVCLUS.load(tmp_path / "one")
+
+
+def test_jobs_take_them(digits, model, tmp_path):
+    np.save(tmp_path / "x.npy", digits[0])
+    data = {"url": str(tmp_path / "x.npy")}
+    given = {"n_clusters": 10, "metric": "auto"}
+    done = run({"data": data, "folder": str(tmp_path / "job"), "parameters": given})
+    mass = np.asarray(done.model().credal_partition_.mass)
+    np.testing.assert_array_equal(mass, model.credal_partition_.mass)
+
+
+def test_rows_of_length_one_are_compared_by_angle(digits):
+    X = digits[0][:200]
+    found = EVCLUS(5, metric="auto", random_state=0).fit(X / np.linalg.norm(X, axis=1)[:, None])
+    assert found._map.models["straight"].metric_ == "cosine"
+
+
+def test_with_three_columns_one_metric_is_taken(digits):
+    found = EVCLUS(3, metric="auto", random_state=0).fit(digits[0][:100, 2:5])
+    assert found.metric_ in ("euclidean", "geodesic")
+    with pytest.raises(AttributeError, match="no views with the metric"):
+        _ = found.views_
+
+
+def test_a_distance_as_d0_is_refused_since_each_view_has_its_own(digits):
+    with pytest.raises(ValueError, match=r"d0=3\.0 fits one of them at most"):
+        EVCLUS(10, metric="auto", d0=3.0).fit(digits[0])
