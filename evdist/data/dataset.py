@@ -29,7 +29,6 @@ from evdist.data.contents import Contents, Digest, Piece, Table, read_contents
 from evdist.data.pieces import regrouped
 from evdist.partition.ids import storable
 from evdist.stores.encoding import (
-    COMPRESSOR,
     UNREADABLE,
     StoreError,
     check_encoding,
@@ -37,6 +36,7 @@ from evdist.stores.encoding import (
     checked,
     chunk_bounds,
     chunk_rows,
+    compressor,
     open_group,
     reading,
     seal,
@@ -154,7 +154,7 @@ def _write(
             target = group.require_array(
                 name, shape=values.shape, chunks=values.shape,
                 dtype=str if values.dtype == object else values.dtype,
-                compressors=checked(COMPRESSOR),
+                compressors=checked(compressor()),
             )  # fmt: skip
             target[:] = values
     still_ours()
@@ -215,7 +215,7 @@ def _group(url: str, contents: Contents) -> zarr.Group:
         chunks=(chunk_rows(contents.n, itemsize * contents.d), contents.d),
         dtype=contents.dtype,
         fill_value=float("nan"),
-        compressors=checked(COMPRESSOR),
+        compressors=checked(compressor()),
     )
     return group
 

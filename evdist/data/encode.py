@@ -7,17 +7,21 @@ kind      becomes                                            a missing value
 ========  =================================================  ======================================
 number    (x - centre) / spread                              is the median of the column
 date      the same, of days since 1970                       is the median of the column
-category  one column for each level, s where it holds, or 0  0 in all of them, as is a new level
+category  one column for each level, 1 where it holds, or 0  0 in all of them, as is a new level
+name      none, where they shall be left out, or an error
 ========  =================================================  ======================================
 
 With "standard", centre and spread are mean and standard deviation, with "robust" median and
 interquartile range. Standardised, two random objects differ by 2 on average in the square of a
-number; s is chosen so that they do in a category: s^2 = 1 / (1 - sum_l p_l^2), p the shares of the
-levels. s is at most 2, so that a level that is hardly ever met does not decide alone. A missing
-category is half as far from every level as two levels are from each other, in squares.
+number, and so do two objects of different levels: a category counts as one column at most, however
+many levels it has. To let two random objects differ as much in a category as in a number would
+push different levels farther apart than most objects, and every combination of levels is then a
+cluster of its own. Levels of less than one object in a hundred become one. A missing category is
+half as far from every level as two levels are from each other, in squares.
 
-With "gower", numbers are divided by their range and s = 1/2: the city-block distance of two objects
-without missing values is then Gower's dissimilarity times the number of columns (Gower 1971).
+With "gower", numbers are divided by their range, and 1/2 stands for 1: the city-block distance of
+two objects without missing values is then Gower's dissimilarity times the number of columns (Gower
+1971).
 
 pandas takes a third of a second to load: this module is loaded on first use.
 """
@@ -34,10 +38,13 @@ from numpy.typing import NDArray
 
 #: Levels of a category at most; a column with more names objects, or holds sentences.
 MOST_LEVELS = 100
+#: A column of text with so many levels names objects too, where hardly a value is there twice.
+FEW_NAMES, HARDLY_TWICE = 10, 0.9
+#: Levels of a smaller share become one, called OTHERS, where at least half of the objects have
+#: another one.
+RARE, OTHERS = 0.01, "(others)"
 #: Rows that medians, quartiles and shares are taken from, at most about.
 MOST_ROWS = 1_000_000
-#: The least 1 - sum p^2 that a category is weighed with.
-_LEAST_SPREAD = 0.25
 
 Scale = Literal["standard", "robust", "gower"]
 
@@ -47,17 +54,21 @@ class Column:
     """How one column becomes numbers; `missing` counts what was missing when it was looked at."""
 
     name: str
-    kind: Literal["number", "date", "category"]
+    kind: Literal["number", "date", "category", "name"]
     centre: float = 0.0
     spread: float = 1.0
     fill: float = 0.0
     levels: list[str] = field(default_factory=list)
     weight: float = 1.0
     missing: int = 0
+    #: Levels that OTHERS stands for.
+    rare: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
         """Names of the columns that it becomes."""
+        if self.kind == "name":
+            return []
         if self.kind != "category":
             return [self.name]
         return [f"{self.name}={level}" for level in self.levels]
@@ -74,10 +85,15 @@ class Encoding:
         """Names of the columns of numbers."""
         return [name for column in self.columns for name in column.names]
 
+    @property
+    def used(self) -> list[Column]:
+        """The columns that become numbers."""
+        return [column for column in self.columns if column.kind != "name"]
+
     def __call__(self, frame: pd.DataFrame, first: int = 0) -> NDArray[np.float64]:
         """The rows of a frame as numbers, (rows, d); they are those from `first` on of a table."""
         parts = []
-        for column in self.columns:
+        for column in self.used:
             values = frame[column.name]
             if column.kind == "category":
                 parts.append(_levels(values, column))
@@ -90,7 +106,7 @@ class Encoding:
     def decoded(self, rows: NDArray[Any]) -> list[list[str]]:
         """What encoded rows (rows, d) stand for: the texts of each column; "–" where none holds."""
         texts, at = [], 0
-        for column in self.columns:
+        for column in self.used:
             part = rows[:, at : at + len(column.names)]
             at += len(column.names)
             if column.kind == "category":
@@ -107,11 +123,40 @@ class Encoding:
                 texts.append([f"{value:.4g}" for value in values])
         return texts
 
+    def original(self, rows: NDArray[Any]) -> pd.DataFrame:
+        """Encoded rows (rows, d) in their own units: numbers, dates, levels (None where none)."""
+        found, at = {}, 0
+        for column in self.used:
+            part = rows[:, at : at + len(column.names)]
+            at += len(column.names)
+            if column.kind == "category":
+                best = part.argmax(axis=1)
+                level = np.array(column.levels, dtype=object)[best]
+                level[part[np.arange(len(part)), best] <= 0] = None
+                found[column.name] = pd.Series(level, dtype=object)
+                continue
+            values = part[:, 0].astype(np.float64) * column.spread + column.centre
+            # As many digits as the numbers of the table had: the scale has rounded the last ones.
+            size = max(float(np.abs(values).max(initial=0.0)), column.spread)
+            digits = 5 if rows.dtype == np.float32 else 10
+            values = np.round(values, digits - int(np.ceil(np.log10(size or 1.0))))
+            if column.kind == "date":
+                found[column.name] = pd.Timestamp(0) + pd.to_timedelta(values, "D").to_series()
+                found[column.name] = found[column.name].reset_index(drop=True)
+            else:
+                found[column.name] = pd.Series(values)
+        return pd.DataFrame(found)
+
     def told(self) -> list[str]:
-        """Sentences on what was filled in."""
+        """Sentences on what was filled in, made one and left out."""
         said = []
+        names = [repr(column.name) for column in self.columns if column.kind == "name"]
+        if names:
+            said.append(f"Left out, as names of objects: {', '.join(names)}.")
         for column in self.columns:
-            if column.missing:
+            if column.rare:
+                said.append(f"Column {column.name!r}: {len(column.rare)} rare levels are one.")
+            if column.missing and column.kind != "name":
                 how = "count as no level" if column.kind == "category" else "are set to its median"
                 said.append(f"Column {column.name!r}: {column.missing:,} missing values {how}.")
         return said
@@ -125,7 +170,10 @@ class Encoding:
 
 
 def fit_encoding(
-    pieces: Iterable[pd.DataFrame], scale: Scale = "standard", categories: Sequence[str] = ()
+    pieces: Iterable[pd.DataFrame],
+    scale: Scale = "standard",
+    categories: Sequence[str] = (),
+    drop_ids: bool = False,
 ) -> Encoding:
     """The encoding of a table that comes in pieces of rows.
 
@@ -135,6 +183,7 @@ def fit_encoding(
         Looked at once; of more than a million rows about a million, evenly spread.
     scale : "standard", "robust" or "gower"
     categories : names of columns whose numbers are names, such as postal codes
+    drop_ids : whether columns that name objects are left out, or refused
     """
     frame = _sample(pieces)
     unknown = [name for name in categories if name not in frame.columns]
@@ -143,8 +192,48 @@ def fit_encoding(
             f"There is no column {unknown[0]!r} to take for categories; there are "
             f"{', '.join(map(repr, frame.columns))}."
         )
+    shares = {
+        str(name): _text(frame[name]).value_counts(normalize=True)
+        for name in frame.columns
+        if name in categories or _kind(frame[name]) == "category"
+    }
+    named = {
+        name: levels
+        for name, levels in shares.items()
+        if (name not in categories and _names_objects(levels, frame[name]))
+        or len(levels) > MOST_LEVELS
+    }
+    if named and (len(named) == len(frame.columns) or not drop_ids):
+        raise ValueError(_refusal(named, alone=len(named) == len(frame.columns)))
     return Encoding(
-        tuple(_fit(str(name), frame[name], scale, name in categories) for name in frame.columns)
+        tuple(
+            Column(name, "name")
+            if name in named
+            else _fit(name, frame[name], scale, shares.get(name))
+            for name in map(str, frame.columns)
+        )
+    )
+
+
+def _names_objects(shares: pd.Series, values: pd.Series) -> bool:
+    """Whether a column of text names objects: no level of it says anything of another object."""
+    many = len(shares) > HARDLY_TWICE * max(int(values.notna().sum()), 1)
+    return len(shares) >= FEW_NAMES and many
+
+
+def _refusal(named: dict[str, pd.Series], alone: bool) -> str:
+    """All columns that name objects, in one sentence."""
+    what = [
+        f"{name!r} has {len(levels):,} different values, such as {str(levels.index[0])!r}"
+        for name, levels in named.items()
+    ]
+    said = f"Column {what[0]}" if len(what) == 1 else f"Columns name objects: {'; '.join(what)}"
+    if alone:
+        return f"{said}. There is nothing else in the table: names alone cannot be clustered."
+    return (
+        f"{said}; a category has at most {MOST_LEVELS}, some of them twice. If it names the "
+        "objects, say so with id; else leave it out with drop (all such columns with drop_ids, "
+        "--drop-ids auto), or group its values."
     )
 
 
@@ -161,13 +250,14 @@ def _sample(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(kept) if len(kept) > 1 else kept[0]
 
 
-def _fit(name: str, values: pd.Series, scale: Scale, category: bool) -> Column:
+def _fit(name: str, values: pd.Series, scale: Scale, shares: pd.Series | None) -> Column:
+    """`shares` are those of the levels of a category."""
     missing = int(values.isna().sum())
     if missing == len(values):
         raise ValueError(f"Column {name!r} has no values. Leave it out with drop.")
-    kind = "category" if category else _kind(values)
-    if kind == "category":
-        return _fit_category(name, values, scale, missing)
+    if shares is not None:
+        return _fit_category(name, shares, scale, missing)
+    kind = _kind(values)
     number = _numbers(values, kind, 0)
     number = number[~np.isnan(number)]
     low, median, high = np.quantile(number, [0.25, 0.5, 0.75])
@@ -199,18 +289,15 @@ def _kind(values: pd.Series) -> Literal["number", "date", "category"]:
     return "category"
 
 
-def _fit_category(name: str, values: pd.Series, scale: Scale, missing: int) -> Column:
-    shares = _text(values).value_counts(normalize=True)
-    if len(shares) > MOST_LEVELS:
-        raise ValueError(
-            f"Column {name!r} has {len(shares):,} different values, such as "
-            f"{str(shares.index[0])!r}; a category has at most {MOST_LEVELS}. If it names the "
-            "objects, say so with id; else leave it out with drop, or group its values."
-        )
-    spread = max(1.0 - float((shares**2).sum()), _LEAST_SPREAD)
-    weight = 0.5 if scale == "gower" else float(np.sqrt(1.0 / spread))
+def _fit_category(name: str, shares: pd.Series, scale: Scale, missing: int) -> Column:
     levels = sorted(shares.index)
-    return Column(name, "category", levels=levels, weight=weight, missing=missing)
+    rare = sorted(shares.index[shares < RARE])
+    if len(rare) > 1 and float(shares[rare].sum()) <= 0.5:
+        levels = sorted({*levels, OTHERS} - set(rare))
+    else:
+        rare = []
+    weight = 0.5 if scale == "gower" else 1.0
+    return Column(name, "category", levels=levels, weight=weight, missing=missing, rare=rare)
 
 
 def _text(values: pd.Series) -> pd.Series:
@@ -223,6 +310,7 @@ def _text(values: pd.Series) -> pd.Series:
 
 def _levels(values: pd.Series, column: Column) -> NDArray[np.float64]:
     number = {level: k for k, level in enumerate(column.levels)}
+    number |= dict.fromkeys(column.rare, number.get(OTHERS, 0))
     out = np.zeros((len(values), len(column.levels)))
     known = values.notna().to_numpy()
     place = _text(values).map(number).to_numpy(dtype=float)

@@ -97,6 +97,7 @@ def _of_equal_size(pieces: Iterator[NDArray[Any]]) -> Iterator[tuple[int, NDArra
 
 def refuse_text(X: Any) -> None:
     """Text and missing values in plain lists and arrays of objects; rows of different lengths."""
+    _refuse_texts(X)
     if isinstance(X, np.ndarray):
         if X.dtype.kind not in "OUS" or X.ndim != 2:
             return
@@ -123,6 +124,18 @@ def refuse_text(X: Any) -> None:
                     else "Leave that column out or encode it as numbers."
                 )
                 raise ValueError(f"X must hold numbers, but row {i}, column {j} is {what}. {cure}")
+
+
+def _refuse_texts(X: Any) -> None:
+    """Texts in the place of rows: what to do with them."""
+    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or not len(X):
+        return
+    first = next(iter(X), None)
+    if isinstance(first, str) and not _reads_as_number(first):
+        raise ValueError(
+            f"X must be a table of numbers, (n, d), got {len(X):,} texts, such as {first[:40]!r}. "
+            "Give the vectors of a language model or TF-IDF, or a metric of two texts, a function."
+        )
 
 
 def _reads_as_number(value: str | bytes) -> bool:

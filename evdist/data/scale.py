@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 #: "standard": mean and standard deviation; "robust": median and interquartile range.
 KINDS = ("standard", "robust")
-#: A column is said to dwarf the others when its spread is this many times the median spread.
-DWARFS = 100.0
+#: The widest columns that have this share of the variance of all are said to dwarf the others when
+#: the spread of each is this many times the median spread.
+SHARE, DWARFS = 0.9, 10.0
 #: Rows that medians, quartiles and the look at spreads are taken from; more change the third digit.
 SAMPLE = 1_000_000
 LOOKED_AT = 100_000
@@ -82,8 +83,14 @@ def spreads(X: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def dwarfing(spread: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Columns whose spread is a hundred times the median spread; how many times the first is."""
-    alive = spread[spread > 0]
-    usual = float(np.median(alive)) if len(alive) > 1 else np.inf
-    large = np.flatnonzero(spread > DWARFS * usual)
-    return large, float(spread[large[0]] / usual) if len(large) else 1.0
+    """Columns that decide alone, the widest first, and how many median spreads that one has."""
+    alive = np.sort(spread[spread > 0])
+    if len(alive) < 2:
+        return np.empty(0, np.int64), 1.0
+    usual = float(alive[(len(alive) - 1) // 2])  # of two the smaller: it is the dwarf
+    order = np.argsort(-spread, kind="stable")
+    parts = np.cumsum((spread[order] / alive[-1]) ** 2)  # whose sums are finite
+    large = order[: 1 + int(np.searchsorted(parts, SHARE * parts[-1]))]
+    if spread[large[-1]] <= DWARFS * usual:
+        return large[:0], 1.0
+    return large, float(spread[large[0]] / usual)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,7 +99,17 @@ class AttributeSource:
     @property
     def rows(self) -> NDArray[np.float32]:
         """The rows of the table without their padding, (n, d)."""
-        return np.ascontiguousarray(self.table[:, : len(self.metric.centre)])
+        return np.ascontiguousarray(self.table[:, : self.metric.width])
+
+    def less_noise(self, reference: NDArray[Any], n_threads: int = 1) -> AttributeSource:
+        """The same objects, compared less the noise floors that rows `reference` give them."""
+        d = len(self.metric.centre)
+        table = aligned_zeros(self.n, padded_width(d + 1))
+        table[:, :d] = self.table[:, :d]
+        against = np.ascontiguousarray(self.table[reference, :d])
+        metric = replace(self.metric, reference=against)
+        metric.set_floors(table, n_threads)
+        return AttributeSource(table, metric)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Padding need not travel, and what arrives lies anywhere: rows go back on cache lines.
@@ -290,9 +300,10 @@ def known_metric(metric: object) -> str:
     """`metric` if it is one of ours, else an error that lists them."""
     if not isinstance(metric, str) or metric not in METRICS:
         own = _OTHER_NAMES.get(metric) if isinstance(metric, str) else None
+        here = f", which is {own} here" if own else ""
         raise ValueError(
-            f"metric must be one of {', '.join(sorted(METRICS))}, precomputed, pairs, or a "
-            f"callable, got {metric!r}{f', which is {own} here' if own else ''}."
+            f"metric must be one of {', '.join(sorted(METRICS))}, precomputed, pairs (EVCLUS also "
+            f"takes auto and geodesic), or a callable, got {metric!r}{here}."
         )
     return metric
 

@@ -133,7 +133,7 @@ class CredalEstimator(SavedModel, SweepCallbacks):
         """
         partition = partition.with_ids(self.__dict__.pop("_fitted_ids", None))
         self._keep_partition(partition)
-        self.labels_ = partition.labels()
+        self.labels_ = self._hard(partition)
         self.history_ = [float(value) for value in history]
         self.objective_ = self.history_[-1]
         self.n_iter_ = len(self.history_) - 1
@@ -160,7 +160,35 @@ class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstim
 
     def predict(self, X: Any) -> Any:
         """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""
-        return self.predict_partition(X).labels()
+        return self._hard(self.predict_partition(X))
+
+    @property
+    def probabilities_(self) -> Any:
+        """How strongly each object belongs to its cluster, 0 to 1, as hdbscan says it; (n,).
+
+        The largest pignistic probability, what is on the empty set left out; 0 for outliers.
+        """
+        check_is_fitted(self, "credal_partition_")
+        partition = self.credal_partition_
+        strength = np.asarray(partition.pignistic).max(axis=1)
+        strength[np.asarray(partition.outliers())] = 0.0
+        return strength
+
+    @property
+    def outlier_scores_(self) -> Any:
+        """The mass of each object on the empty set, 0 to 1; (n,).
+
+        See `evdist.metrics.outlier_scores` for scores that look at the distances as well.
+        """
+        check_is_fitted(self, "credal_partition_")
+        return np.clip(1.0 - np.asarray(self.credal_partition_.pignistic).sum(axis=1), 0.0, 1.0)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """How definite the masses of new objects are: 1 - N* (k-CEVCLUS, eq. (23)), 0 to 1.
+
+        Larger is better, as model selection wants it; `y` is ignored.
+        """
+        return 1.0 - float(self.predict_partition(X).nonspecificity())
 
     def predict_partition(self, X: Any) -> CredalPartition:
         """The credal partition of new objects; the index of a data frame names them."""

@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
+
+
+def random_of(random_state: Any) -> np.random.RandomState:
+    """The random numbers of a fit: of None, an int, a RandomState, or a Generator (drawn from)."""
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(int(random_state.integers(2**31 - 1)))
+    found: np.random.RandomState = check_random_state(random_state)
+    return found
 
 
 def integer(name: str, value: Any, least: int) -> int:

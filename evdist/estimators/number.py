@@ -9,7 +9,12 @@ neighbours the logarithm of the density has a standard deviation of 1 / sqrt(K),
 measured in that unit, and against the largest that a single cluster of n objects shows by chance
 (`noise`, fitted to samples of one Gaussian, uniform squares and rings). The geometric mean over
 three K is the *strength* of the c-th mode. What is above SURE is a cluster, what is below POSSIBLE
-is none; between the two the largest fall decides. What was measured stands in
+is none; between the two the largest fall decides. Where that leaves one cluster, two others are
+asked, since clusters that touch have no saddle between them: if the best silhouette of k-means is
+more than one cluster would have (ROUND), and HDBSCAN finds two clusters or more as well, the number
+is that of the silhouette.
+Columns of two values, such as the indicators of a category, are left out where there are others:
+every combination of levels would be a mode. What was measured stands in
 docs/decisions/number-of-clusters.md.
 
 Symbols
@@ -20,13 +25,14 @@ r     (m, K) distances to the K nearest others, rising
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
+from sklearn import neighbors
 
 from evdist.data.sources import AttributeSource, CallableSource, PairList, Source
 from evdist.kernels.distances import METRICS
@@ -40,6 +46,13 @@ SCALE, POWER, FACTORS = 1.6, 0.33, (0.7, 1.0, 1.4)
 SURE, POSSIBLE = 1.6, 0.5
 #: A strength beyond this tells no more; nor does one below half of POSSIBLE.
 ENOUGH = 2.5
+#: The mean silhouette of k-means from which one cluster is doubted, by columns, the last for more:
+#: halves of one Gaussian have .55 along a line and .36 in a plane.
+ROUND = (0.62, 0.42, 0.36, 0.3)
+#: Clusters of k-means at most, objects of one on average at least, and objects that are looked at.
+MOST_ROUND, OBJECTS_EACH, OBJECTS_ROUND = 8, 10, 1000
+#: The smallest cluster that HDBSCAN is asked for.
+LEAST_DENSE = 10
 #: Strengths are cut off here, so that an infinite one can be written and drawn.
 MOST = 100.0
 
@@ -49,6 +62,10 @@ class Modes:
     """The strength of the c-th mode for c = 1, 2, ..., greatest first; the first has MOST."""
 
     strength: NDArray[np.float64]
+    #: Where there is one mode: other numbers to try, the best first, and whether that is to be
+    #: taken.
+    others: tuple[int, ...] = ()
+    touching: bool = False
 
     def of(self, c: int) -> float:
         """Strength of the c-th mode: 0 where there are fewer."""
@@ -57,6 +74,15 @@ class Modes:
     def fall(self, c: int) -> float:
         """How many times stronger the c-th mode is than the next."""
         return min(self.of(c), ENOUGH) / max(self.of(c + 1), POSSIBLE / 2)
+
+    @property
+    def told_one(self) -> str:
+        """That there is one cluster, and what to try all the same."""
+        rest = " and ".join(map(str, self.others[:2])) or "2 and 3"
+        return (
+            "No structure found: the density has one mode, so there is one cluster. If you expect "
+            f"more, say how many; the next best numbers are {rest}."
+        )
 
     def choose(self, among: Iterable[int] | None = None) -> int:
         """The number of clusters, one of `among` where given; of equal ones the smallest."""
@@ -67,11 +93,15 @@ class Modes:
             given = sorted(among)
             nearest = min(given, key=lambda c: max(sure - c, c - possible))
             numbers = [c for c in given if sure <= c <= possible] or [nearest]
-        return max(numbers, key=lambda c: (self.fall(c), -c))
+        found = max(numbers, key=lambda c: (self.fall(c), -c))
+        if found == 1 and self.touching and (among is None or self.others[0] in given):
+            return self.others[0]
+        return found
 
 
 def find_modes(source: Source | PairList) -> Modes:
     """The modes among a sample of the objects: the same for the same objects, whatever the seed."""
+    source = _without_indicators(source)
     if isinstance(source, PairList):
         raise ValueError(
             'n_clusters="auto" needs the dissimilarity of any two objects, which a list of pairs '
@@ -98,7 +128,61 @@ def find_modes(source: Source | PairList) -> Modes:
     middle = np.median(table, axis=0)
     strength = np.where(middle > 2 * SURE, middle, strength)
     strength[0] = MOST
-    return Modes(strength[strength > 0.06])
+    modes = Modes(strength[strength > 0.06])
+    if modes.choose() > 1 or not _has_squares(source):
+        return modes
+    others, best = _round_clusters(source.rows)
+    touching = (
+        best >= ROUND[min(source.rows.shape[1], len(ROUND)) - 1]
+        and _dense_clusters(source.rows) > 1
+    )
+    return Modes(modes.strength, others, touching)
+
+
+class StructureWarning(UserWarning):
+    """No clusters were found where their number was to be found."""
+
+
+def _has_squares(source: Source | PairList) -> TypeGuard[AttributeSource]:
+    """Whether the metric rises with the Euclidean distance of the rows as they are stored."""
+    return isinstance(source, AttributeSource) and METRICS[source.name][0] == "squares"
+
+
+def _without_indicators(source: Source | PairList) -> Source | PairList:
+    """Without columns of two values, where other columns are left."""
+    if not _has_squares(source) or source.metric.whiten is not None:
+        return source
+    rows = source.rows
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    two = ((rows == low) | (rows == high)).all(axis=0)
+    if not two.any() or two.all():
+        return source
+    return AttributeSource.of(np.ascontiguousarray(rows[:, ~two]), source.name)
+
+
+def _round_clusters(rows: NDArray[np.float32]) -> tuple[tuple[int, ...], float]:
+    """Numbers of clusters by the silhouette of k-means, the best first, and the best of these."""
+    from sklearn.cluster import KMeans  # a third of a second, for this alone
+    from sklearn.metrics import silhouette_score
+
+    some = rows[:: -(-len(rows) // OBJECTS_ROUND)].astype(float)
+    different = len(np.unique(some, axis=0))
+    found = {}
+    most = min(MOST_ROUND, different - 1, max(2, len(some) // OBJECTS_EACH))
+    for c in range(2, most + 1):
+        labels = KMeans(c, n_init=3, random_state=0).fit(some).labels_
+        found[c] = float(silhouette_score(some, labels))
+    order = sorted(found, key=lambda c: (-found[c], c))
+    return tuple(order), max(found.values(), default=-1.0)
+
+
+def _dense_clusters(rows: NDArray[np.float32]) -> int:
+    """How many clusters HDBSCAN finds; Campello, Moulavi, Sander (2013)."""
+    from sklearn.cluster import HDBSCAN
+
+    least = min(LEAST_DENSE, max(2, len(rows) // 10))
+    found = HDBSCAN(min_cluster_size=least, copy=True).fit(rows.astype(float)).labels_
+    return int(found.max()) + 1
 
 
 def clusters_for(n_clusters: Any, data: Source | PairList | NDArray[Any]) -> Any:
@@ -109,7 +193,11 @@ def clusters_for(n_clusters: Any, data: Source | PairList | NDArray[Any]) -> Any
         raise ValueError(f'n_clusters must be a number of clusters or "auto", got {n_clusters!r}.')
     if isinstance(data, np.ndarray):
         data = AttributeSource.of(data, "euclidean")
-    return find_modes(data).choose()
+    modes = find_modes(data)
+    found = modes.choose()
+    if found == 1:
+        warnings.warn(modes.told_one, StructureWarning, stacklevel=4)
+    return found
 
 
 def _strengths(r: NDArray[np.float64], near: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -143,7 +231,9 @@ def _nearest(source: Source, K: int) -> tuple[NDArray[np.float64], NDArray[np.in
         # Every such metric rises with the Euclidean distance of the rows as they are stored, and
         # a mode does not depend on whether distances or their squares are taken.
         rows = source.rows
-        found = NearestNeighbors(algorithm="brute" if rows.shape[1] > 15 else "auto").fit(rows)
+        found = neighbors.NearestNeighbors(algorithm="brute" if rows.shape[1] > 15 else "auto").fit(
+            rows
+        )
         far, near = found.kneighbors(n_neighbors=K)
         return far.astype(float), near
     m = source.n

@@ -81,6 +81,11 @@ class SavedModel:
         if "n_clusters" in self.get_params(deep=False):
             self.n_clusters_ = partition.n_clusters
 
+    def _hard(self, partition: CredalPartition) -> Any:
+        """Labels; outliers have -1 where the parameter `outliers` of an estimator says so."""
+        apart = getattr(self, "outliers", "cluster") == "label"
+        return partition.labels(outlier=-1 if apart else None)
+
     def stores(self) -> tuple[str, ...]:
         """Names of this estimator's own stores in the folder of a model."""
         return ("state",)
@@ -158,7 +163,7 @@ class SavedModel:
             model._keep_partition(partition)
             model._folder = url
             model._load_parts(url, fitted, dict(found["parts"]))
-        model.labels_ = partition.labels()
+        model.labels_ = model._hard(partition)
         return model
 
     def append(self, X: Any) -> Self:
@@ -195,7 +200,7 @@ class SavedModel:
             with _writing(self._folder):
                 io.append(masses, blocks, both)
             self.credal_partition_ = CredalPartition.load(masses)
-        self.labels_ = self.credal_partition_.labels()
+        self.labels_ = self._hard(self.credal_partition_)
         return self
 
     def _placed(self, X: Any) -> Iterator[NDArray[np.float32]]:

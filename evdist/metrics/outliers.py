@@ -1,11 +1,16 @@
 """How strange an object is for its cluster: a score that ranks outliers.
 
-    score(x) = log( mean distance of x to its K nearest others / its median in x's cluster ) + m(0)
+    score(x) = log( r(x) / sqrt(r_k r_all) ) + m(0)
+
+r(x) is the mean distance of x to its K nearest others, r_k its median in x's cluster k, r_all that
+of all objects.
 
 Mass on the empty set says that an object is far from all others on the scale of d0, the distance
 between clusters. Strange objects inside the hull of the data, or between clusters that are small
-against d0, have none of it; the distance to the nearest others, on the scale of the own cluster,
-finds them, and knows dense clusters from sparse ones (benchmarks/answers_outliers.py).
+against d0, have none of it; the distance to the nearest others
+finds them. On the scale of the own cluster alone it would know dense clusters from sparse ones, and
+call the edge of a dense one as strange as an object far from all: half of each ranks planted
+outliers best (benchmarks/answers_outliers.py).
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
+from sklearn import neighbors
 
 if TYPE_CHECKING:
     from evdist.partition import CredalPartition
@@ -65,7 +70,7 @@ def outlier_scores(
     # Of a cluster that is mostly copies, the usual distance is that of all objects.
     whole = float(np.median(away)) or 1.0
     usual = np.where(usual > 0, usual, whole)
-    ratio = np.maximum(away / usual[labels], 1e-6)
+    ratio = np.maximum(away / np.sqrt(usual[labels] * whole), 1e-6)
     return np.log(ratio) + np.asarray(partition.mass)[:, 0]
 
 
@@ -73,9 +78,9 @@ def _mean_distance(rows: NDArray[np.float64], K: int) -> NDArray[np.float64]:
     """Mean distance of each row to its K nearest others, (n,)."""
     n = len(rows)
     if n <= SAMPLE:
-        return NearestNeighbors(n_neighbors=K).fit(rows).kneighbors()[0].mean(axis=1)
+        return neighbors.NearestNeighbors(n_neighbors=K).fit(rows).kneighbors()[0].mean(axis=1)
     some = np.sort(np.random.default_rng(n).choice(n, SAMPLE, replace=False))
-    far = NearestNeighbors(n_neighbors=K + 1).fit(rows[some]).kneighbors(rows)[0]
+    far = neighbors.NearestNeighbors(n_neighbors=K + 1).fit(rows[some]).kneighbors(rows)[0]
     # An object of the sample is its own nearest.
     own = np.zeros(n, bool)
     own[some] = True

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import adjusted_rand_score
+from sklearn import metrics
 
 from evdist.metrics.moments import first_moments
 from evdist.metrics.rand import credal_rand_index, unit_interval
@@ -28,7 +28,7 @@ def adjusted_rand_index(
     a, b : CredalPartition or (n,) labels
         Labels of a credal partition are those of maximum plausibility.
     """
-    return float(adjusted_rand_score(_labels(a), _labels(b)))
+    return float(metrics.adjusted_rand_score(_labels(a), _labels(b)))
 
 
 def consistency(partition: CredalPartition, truth: CredalPartition | NDArray[Any]) -> float:

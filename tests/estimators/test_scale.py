@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from evdist import ECM, EVCLUS, NNEVCLUS, JobConfig, run
-from evdist.data.scale import ScaleWarning, scale_of, spreads
+from evdist.data.scale import ScaleWarning, dwarfing, scale_of, spreads
 from evdist.service.config import ConfigError
 
 QUICK = {"d0": "q0.9", "n_dissimilarities": 30, "random_state": 0}
@@ -58,6 +58,16 @@ def test_the_warning_names_the_column_of_a_frame():
     X["income"] *= 1e6
     with pytest.warns(ScaleWarning, match="Column 'income' varies"):
         ECM(2, random_state=0).fit(X)
+
+
+def test_a_few_wide_columns_dominate_the_widest_first():
+    # Spreads of the 32 cars of mtcars: mpg, cyl, disp, hp, drat, wt, qsec, vs, am, gear, carb.
+    cars = np.array([6.0, 1.8, 123.9, 68.6, 0.53, 0.98, 1.79, 0.5, 0.5, 0.74, 1.6])
+    large, times = dwarfing(cars)
+    assert large.tolist() == [2, 3] and times == pytest.approx(123.9 / 1.6)
+    assert dwarfing(np.array([1.0, 50.0]))[0].tolist() == [1], "of two the smaller is usual"
+    pixels = np.array([0.01] * 40 + [0.3] * 60)
+    assert not len(dwarfing(pixels)[0]), "many wide columns are no exception"
 
 
 @pytest.mark.parametrize("metric", ["mahalanobis", "hamming"])

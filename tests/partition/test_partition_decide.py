@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -13,7 +16,14 @@ from tolerances import ROUNDING
 
 from evdist import CredalPartition, FocalSets
 from evdist.partition.calibrate import pick_level, wrong
-from evdist.partition.decisions import LEVELS, auto_level, coded_sets, named_sets
+from evdist.partition.decisions import (
+    LEVELS,
+    Level,
+    auto_level,
+    coded_sets,
+    level_told,
+    named_sets,
+)
 
 levels = st.floats(0.5, 1.0)
 
@@ -97,6 +107,47 @@ class TestByHand:
         p = CredalPartition.from_labels([0, 0, 0])
         assert p.summary().n_sure == p.decide(1.0).sure.sum() == 3
         assert "level 1" not in str(p.summary(level=1.0))
+
+
+class TestByPair:
+    """Three clusters, of which 0 and 1 overlap and 2 lies apart."""
+
+    def partition(self, undecided: int = 30) -> CredalPartition:
+        rows = [[0.9, 0.08, 0.02]] * 40 + [[0.08, 0.9, 0.02]] * 40 + [[0.06, 0.06, 0.88]] * 80
+        rows += [[0.5, 0.45, 0.05]] * (undecided // 2) + [[0.45, 0.5, 0.05]] * (undecided // 2)
+        mass = np.column_stack([np.zeros(len(rows)), rows])
+        return CredalPartition(mass, FocalSets.simple(3, omega=False))
+
+    def test_two_that_overlap_leave_a_third_alone(self) -> None:
+        p = self.partition()
+        level = p.level()
+        assert isinstance(level, Level) and level.pairs[0, 1] > level.pairs[0, 2]
+        assert p.decide().sure[80:160].all()
+        assert p.decide(0.95).sure[80:160].sum() == 0, "with the level of the pair for all"
+
+    def test_a_cluster_that_cannot_be_told_from_another_has_no_sure_members(self) -> None:
+        p = self.partition(undecided=54)
+        level = p.level()
+        assert isinstance(level, Level) and (level.pairs[0, 1:] == 1).all()
+        assert p.decide().sure.nonzero()[0].tolist() == list(range(80, 160))
+
+    def test_where_nearly_half_are_undecided_none_is_sure(self) -> None:
+        assert self.partition(undecided=120).level() == 1.0
+
+    def test_summary_and_parts_take_it(self) -> None:
+        p = self.partition()
+        assert p.summary().n_sure == p.summary(level=p.level()).n_sure == p.decide().sure.sum()
+        assert "by pair of clusters" in str(p.summary())
+        part = p[100:].decide(p.level())
+        np.testing.assert_array_equal(part.codes, p.decide().codes[100:])
+
+    def test_it_travels(self) -> None:
+        level = self.partition().level()
+        again = pickle.loads(pickle.dumps(level))
+        assert again == level and (again.pairs == level.pairs).all()
+        told = json.loads(json.dumps({"level": level, "levels": level.pairs.tolist()}))
+        assert (level_told(told).pairs == level.pairs).all()
+        assert level_told({"level": 0.7}) == 0.7 and level_told({}) is None
 
 
 class TestLaws:
@@ -260,6 +311,21 @@ class TestExplain:
         assert "an outlier: mass 0.70 on the empty set" in str(why)
         assert "c: 40" in str(why)
 
+    def test_attributes_are_told_in_their_own_units_with_what_is_typical(self) -> None:
+        p, X = self.flowers()
+        table = X.assign(c=100 * X["c"], place=np.where(np.arange(101) < 50, "bog", "wood"))
+        table.loc[7, "place"] = "wood"
+        why = p.explain(7, table)
+        told = {one.name: one for one in why.attributes}
+        assert told["place"].value == "wood"
+        assert told["place"].share == 0.0
+        assert "place: wood, as of 0 % of them; typically bog, strange" in str(why)
+        assert told["c"].z > 20
+        low, high = (float(text) for text in (told["c"].low, told["c"].high))
+        assert -300 < low < 0 < high < 300
+        assert "c: 4000, typically " in str(why)
+        assert len(why.neighbours) == 5
+
     def test_an_object_between_names_both_clusters(self) -> None:
         p, _ = self.flowers()
         why = p.explain(100)
@@ -285,6 +351,7 @@ class TestExplain:
         p, X = self.flowers()
         why = p.explain(3, X, level=1.0)
         assert "no sure members" in str(why)
+        assert "against the likeliest members of {0}" in str(why)
         assert why.neighbours
 
     def test_refused(self) -> None:
