@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from evdist.deferred import stand_ins
+
 #: Package that an extra brings -> the extra.
 EXTRAS = {
     "torch": "nn",
@@ -45,7 +47,8 @@ def load(place: str) -> Any:
     """
     module, _, name = place.partition(":")
     try:
-        found = import_module(module)
+        with stand_ins():
+            found = import_module(module)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:

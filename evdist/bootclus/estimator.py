@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from evdist.belief import FocalSets, conflict
@@ -34,7 +33,7 @@ from evdist.ecm.lazy import lazy_table
 from evdist.engine.device import find_device
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import focal_family
+from evdist.estimators.checks import focal_family, random_of
 from evdist.estimators.placing import RowMasses
 from evdist.evclus.irqp import Stop
 from evdist.evclus.problem import Pairs
@@ -109,7 +108,7 @@ class Bootclus(Sampled, RowMasses, CredalClusterer):
     device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
         Where intervals and sweeps are computed; "auto" uses a GPU if there is one. The mixture and
         its replicates are fitted on the CPU, and the masses are the same up to rounding.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
     checkpoint : path or URL, default=None
         A folder for the replicates of a Gaussian mixture and, every few sweeps, the masses. After
         a crash the same call resumes and gives the same result; this needs a random_state. With a
@@ -193,7 +192,7 @@ class Bootclus(Sampled, RowMasses, CredalClusterer):
             Run the bootstrap and the sweeps on a Dask cluster instead of on threads; the result is
             the same. With a device, the sweeps and intervals run on the GPUs of its workers.
         """
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(random_of(self.random_state).randint(2**31 - 1))
         table, sample = lazy_table(X), None
         if table is not None:
             checked_pairs(self, SAMPLE)  # before anything is read

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
 from evdist.belief.focal import FocalSets
@@ -156,7 +156,8 @@ def _starts(
     # Rows of plausibilities are close when all partitions would put two objects together; this
     # holds however the clusters are numbered.
     profile = np.hstack([np.asarray(p.plausibility, dtype=np.float32) for p in members])
-    method = KMeans if len(profile) < BATCH_OBJECTS else MiniBatchKMeans
+    many = len(profile) >= BATCH_OBJECTS
+    method = cluster.MiniBatchKMeans if many else cluster.KMeans
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
         # Fewer different rows than clusters: some clusters stay empty, as the data say.

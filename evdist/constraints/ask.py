@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
+from scipy import spatial
 
 from evdist.belief import FocalSets
 from evdist.constraints.check import Pairs, as_pairs, pair_keys
@@ -132,7 +132,10 @@ def _next(N: Floats, gap: Floats, left: NDArray[np.bool_]) -> int:
 def _gap(place: Floats, taken: Floats) -> Floats:
     """Distance of each row of `place` to the nearest row of `taken`; (pool,)."""
     step = max(1, _DISTANCES // len(taken))
-    parts = [cdist(place[lo : lo + step], taken).min(axis=1) for lo in range(0, len(place), step)]
+    parts = [
+        spatial.distance.cdist(place[lo : lo + step], taken).min(axis=1)
+        for lo in range(0, len(place), step)
+    ]
     return np.concatenate(parts)
 
 

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.ecm.blocks import LocalRows, rows_of
@@ -25,6 +24,7 @@ from evdist.estimators.checks import (
     non_negative,
     one_of,
     positive,
+    random_of,
     weights,
 )
 from evdist.estimators.placing import RowMasses
@@ -71,7 +71,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
     ) -> Solution[Fitted]:
         """ECM from the seeds or given prototypes; with "select" from a first fit on singletons."""
         tol, most = float(self.tol), int(self.max_iter)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(random_of(self.random_state).randint(2**31 - 1))
         seeded, plain = isinstance(self.init, str), self.metric == "euclidean"
         with self._reporting() as report:
             if seeded:

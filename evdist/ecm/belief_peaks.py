@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
+from scipy import spatial
 
 from evdist.eknn.search import nearest_others, search
 
@@ -142,5 +142,6 @@ def _distance_to_better(
 def _nearest(x: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     rows = max(1, _AT_ONCE // max(1, x.size))
     return min(
-        float(cdist(x[None], others[lo : lo + rows]).min()) for lo in range(0, len(others), rows)
+        float(spatial.distance.cdist(x[None], others[lo : lo + rows]).min())
+        for lo in range(0, len(others), rows)
     )

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.constraints import check_links, expand_constraints
@@ -16,7 +15,7 @@ from evdist.ecm.base import PrototypeClusterer, check_spread, checked_model, del
 from evdist.ecm.linked import LinkedProblem, fit_cecm
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
-from evdist.estimators.checks import integer, non_negative, weights
+from evdist.estimators.checks import integer, non_negative, random_of, weights
 from evdist.partition import CredalPartition
 
 _FAMILIES = ("simple", "pairs", "full")
@@ -53,7 +52,7 @@ class CECM(PrototypeClusterer):
     max_iter : int, default=200
     n_jobs : int, default=None
         Threads of the seedings and of predict_mass; None is all cores.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
     callbacks : sequence of callables, default=()
 
     Attributes
@@ -136,7 +135,7 @@ class CECM(PrototypeClusterer):
             what=f"CECM of {n:,} objects with {f} focal sets",
         )
         problem = LinkedProblem(X, must, cannot, xi, w)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(random_of(self.random_state).randint(2**31 - 1))
         tol, most = float(self.tol), int(self.max_iter)
         with self._reporting() as report:
             if isinstance(self.init, str):

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
-from sklearn.utils import check_random_state
+from scipy import spatial
 
 from evdist.belief import FocalSets
 from evdist.ecm.base import check_descent, chosen_sets, ecm_parameters
@@ -18,7 +17,7 @@ from evdist.engine.loop import best_of
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import one_of, weights
+from evdist.estimators.checks import one_of, random_of, weights
 from evdist.estimators.placing import RowMasses
 from evdist.partition import CredalPartition
 
@@ -53,7 +52,7 @@ class RECM(RowMasses, CredalClusterer):
     tol : float, default=1e-5
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
     callbacks : sequence of callables, default=()
 
     Attributes
@@ -117,7 +116,7 @@ class RECM(RowMasses, CredalClusterer):
         w = np.ones(len(X)) if w is None else w
         D = self._square(X)
         numbers = ecm_parameters(self.alpha, self.beta, _delta_for(self.delta, D, w))
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(random_of(self.random_state).randint(2**31 - 1))
         self.shift_ = euclidean_shift(D)
         c, n = sets.n_clusters, len(D)
         plain = RelationalModel(
@@ -153,7 +152,7 @@ class RECM(RowMasses, CredalClusterer):
 
     def _squared(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Squared dissimilarities of these objects to the fitted ones, (rows, n)."""
-        D = cdist(X, self._objects, self.metric)
+        D = spatial.distance.cdist(X, self._objects, self.metric)
         D *= D
         bad = ~np.isfinite(D)
         if bad.any():

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import kmeans_plusplus
+from sklearn import cluster
 
 from evdist.belief import FocalSets, mutual_neighbour_pairs
 from evdist.ecm.blocks import LocalRows
@@ -62,7 +62,7 @@ def seeded_solvers(
 
     def start() -> Model:
         c, state = template.focal_sets.n_clusters, int(rng.integers(2**31 - 1))
-        seeds, _ = kmeans_plusplus(rows_here, c, sample_weight=w, random_state=state)
+        seeds, _ = cluster.kmeans_plusplus(rows_here, c, sample_weight=w, random_state=state)
         return replace(template, prototypes=seeds, metric=None)
 
     return [ECMSolver(rows, start(), tol) for _ in range(n_init)]

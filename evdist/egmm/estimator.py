@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.egmm.solver import EMSolver, EvidentialMixture, Expected, evidential_bic, rows_of
@@ -23,6 +22,7 @@ from evdist.estimators.checks import (
     integer,
     non_negative,
     one_of,
+    random_of,
 )
 from evdist.estimators.placing import RowMasses
 from evdist.mixture.starts import MOST_ROWS, Starts
@@ -56,7 +56,7 @@ class EGMM(RowMasses, CredalClusterer):
     max_iter : int, default=1000
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         For k-means, and for the sample that the start of larger data uses.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
@@ -163,7 +163,7 @@ class EGMM(RowMasses, CredalClusterer):
         return families
 
     def _starts(self, X: NDArray[np.float64], most: int) -> Starts:
-        rng = np.random.default_rng(int(check_random_state(self.random_state).randint(2**31 - 1)))
+        rng = np.random.default_rng(int(random_of(self.random_state).randint(2**31 - 1)))
         if len(X) > MOST_ROWS:
             X = X[np.sort(rng.choice(len(X), MOST_ROWS, replace=False))]
         seed = int(rng.integers(2**31))

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource
@@ -27,7 +26,7 @@ from evdist.engine.loop import minimise
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress, Report
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import integer, one_of, positive
+from evdist.estimators.checks import integer, one_of, positive, random_of
 from evdist.estimators.placing import RowMasses
 from evdist.partition import CredalPartition
 
@@ -74,7 +73,7 @@ class EKNNclus(RowMasses, CredalClusterer):
         Maximum number of passes over all objects.
     n_jobs : int or None, default=None
         Threads of the neighbour search.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Draws the orders, and the labels when `init` is a number.
     callbacks : sequence of callables, default=()
         Each is called after every visit of all objects with a `Progress`.
@@ -130,7 +129,7 @@ class EKNNclus(RowMasses, CredalClusterer):
             file; (n, n) dissimilarities with metric="precomputed"
         y : ignored
         """
-        random = check_random_state(self.random_state)
+        random = random_of(self.random_state)
         X = self._table(X, ensure_min_samples=2)
         K = self._checked(X)
         index = search(X, self.metric, self.n_jobs)

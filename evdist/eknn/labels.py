@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
+from scipy import optimize
 
 from evdist.belief import FocalSets, commonality, mass_from_commonality, normalise
 from evdist.eknn.kernel import evidence, loss
@@ -182,11 +182,11 @@ def learn(
     theta = np.log(labels.first_gamma(d2, who))
     history = [value(theta)[0]]
 
-    def heard(intermediate_result: OptimizeResult) -> None:
+    def heard(intermediate_result: optimize.OptimizeResult) -> None:
         history.append(float(intermediate_result.fun))
         clock.tell(len(history) - 1, history[-1], history[-1] - history[-2])
 
-    found = minimize(
+    found = optimize.minimize(
         value, theta, jac=True, method="L-BFGS-B", callback=heard,
         # Far out the loss no longer depends on gamma, and exp must not overflow.
         bounds=[(t - 30.0, t + 30.0) for t in theta],

@@ -9,14 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.eknn.base import EvidentialClassifier
 from evdist.eknn.network_model import Network, first_network, fit_network, masses
 from evdist.engine.loop import Solution
 from evdist.engine.progress import Clock, Progress
-from evdist.estimators.checks import integer, non_negative, weights
+from evdist.estimators.checks import integer, non_negative, random_of, weights
 from evdist.kernels.threads import one_blas_thread
 from evdist.partition import CredalPartition
 
@@ -47,7 +46,7 @@ class EvidentialNN(EvidentialClassifier):
     tol : float, default=1e-7
         Relative change of the objective at which a fit stops.
     max_iter : int, default=500
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Draws the starts and the folds.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
@@ -111,7 +110,7 @@ class EvidentialNN(EvidentialClassifier):
         w = weights(sample_weight, len(X))
         w = np.ones(len(X)) if w is None else w
         per_class = self._checked(number)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(random_of(self.random_state).randint(2**31 - 1))
         with one_blas_thread(), self._reporting() as report:
             self.mu_, self.cv_errors_ = self._chosen_mu(X, number, w, per_class, seed)
             clock = self._clock(report, len(X))

@@ -28,9 +28,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
-from scipy.special import expit
-from sklearn.cluster import KMeans
+from scipy import optimize, special
+from sklearn import cluster
 
 from evdist.eknn.network_kernel import forward, gradient
 from evdist.engine.loop import Solution
@@ -55,7 +54,7 @@ class Network:
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        return expit(self.x)
+        return special.expit(self.x)
 
     @property
     def gamma(self) -> NDArray[np.float64]:
@@ -89,7 +88,7 @@ def first_network(
     P, own, reach = [], [], []
     for k in range(c):
         rows = X[y == k]
-        means = KMeans(int(per_class[k]), n_init=5, random_state=seed).fit(rows)
+        means = cluster.KMeans(int(per_class[k]), n_init=5, random_state=seed).fit(rows)
         d2 = ((rows - means.cluster_centers_[means.labels_]) ** 2).sum(axis=1)
         count = np.bincount(means.labels_, minlength=len(means.cluster_centers_))
         inside = np.bincount(means.labels_, d2, minlength=len(count))
@@ -143,7 +142,7 @@ def fit_network(
     """Minimise J from `start`."""
     history = [objective(start, X, y, w, mu)[0]]
 
-    def heard(intermediate_result: OptimizeResult) -> None:
+    def heard(intermediate_result: optimize.OptimizeResult) -> None:
         history.append(float(intermediate_result.fun))
         if clock is not None:
             clock.tell(len(history) - 1, history[-1], history[-1] - history[-2])
@@ -151,7 +150,7 @@ def fit_network(
     free = [(None, None)] * (start.P.size + start.b.size)
     bounds = [*free, *[(-_MOST_SURE, _MOST_SURE)] * len(start.x)]
     bounds += [(g - _REACH, g + _REACH) for g in start.g]
-    found = minimize(
+    found = optimize.minimize(
         lambda theta: objective(start.at(theta), X, y, w, mu),
         start.flat(), jac=True, method="L-BFGS-B", callback=heard, bounds=bounds,
         options={"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": tol, "gtol": 1e-9},

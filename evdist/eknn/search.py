@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
+from sklearn import neighbors
 
 METRICS = ("euclidean", "cityblock", "chebyshev", "cosine", "correlation", "precomputed")
 #: Rows searched at once.
@@ -17,12 +17,12 @@ Found = tuple[NDArray[np.float64], NDArray[np.int32]]
 
 def search(
     X: NDArray[Any], metric: str = "euclidean", n_jobs: int | None = None
-) -> NearestNeighbors:
+) -> neighbors.NearestNeighbors:
     """An index of the rows of X; how many threads ask it changes nothing."""
-    return NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
+    return neighbors.NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
 
 
-def nearest_others(index: NearestNeighbors, X: NDArray[Any], K: int) -> Found:
+def nearest_others(index: neighbors.NearestNeighbors, X: NDArray[Any], K: int) -> Found:
     """The K nearest other rows of each row of the X that was indexed: (n, K) twice, by distance."""
     n = len(X)
     d = np.empty((n, K))
@@ -38,7 +38,7 @@ def nearest_others(index: NearestNeighbors, X: NDArray[Any], K: int) -> Found:
     return d, j
 
 
-def nearest_of_new(index: NearestNeighbors, X: NDArray[Any], K: int) -> Found:
+def nearest_of_new(index: neighbors.NearestNeighbors, X: NDArray[Any], K: int) -> Found:
     """The K nearest indexed rows of each row of X: (rows, K) twice, by distance."""
     found, who = index.kneighbors(X, n_neighbors=K)
     return found, who.astype(np.int32)

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
-from sklearn.utils import check_random_state
+from scipy import spatial
 
 from evdist.belief import FocalSets
 from evdist.data.sources import MatrixSource
@@ -19,7 +18,7 @@ from evdist.engine.loop import best_of
 from evdist.engine.memory import check_memory
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
-from evdist.estimators.checks import non_negative, one_of, positive
+from evdist.estimators.checks import non_negative, one_of, positive, random_of
 from evdist.estimators.placing import RowMasses
 from evdist.medoids.solver import Medoids, MedoidSolver, Prototypes, WeightedMedoids, seed_medoids
 from evdist.partition import CredalPartition
@@ -74,7 +73,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
         sets, given = self._checked(X)
         D = _square(X, self.metric)
         self.delta_ = self._usual(D) if self.delta == "auto" else float(self.delta)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(random_of(self.random_state).randint(2**31 - 1))
         c = sets.n_clusters
         starts = [seed_medoids(D, c, rng) for _ in range(self.n_init)] if given is None else [given]
         solvers = [MedoidSolver(D, self._start(D, medoid, sets), self.tol) for medoid in starts]
@@ -108,7 +107,7 @@ class MedoidClusterer(RowMasses, CredalClusterer):
     def _masses(self, X: NDArray[Any]) -> NDArray[np.float64]:
         X = np.asarray(X, dtype=float)
         if self.metric != "precomputed":
-            X = cdist(X, self._rows, self.metric)
+            X = spatial.distance.cdist(X, self._rows, self.metric)
         return cheapest(self._costs(X), float(self.beta))[0]
 
 
@@ -151,7 +150,7 @@ class ECMdd(MedoidClusterer):
     tol : float, default=1e-6
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
@@ -254,7 +253,7 @@ def mean_dissimilarity(D: NDArray[Any]) -> float:
 def _square(X: NDArray[Any], metric: str) -> NDArray[np.float64]:
     """All dissimilarities, symmetric and zero on the diagonal."""
     X = np.asarray(X, dtype=float)
-    D = 0.5 * (X + X.T) if metric == "precomputed" else cdist(X, X, metric)
+    D = 0.5 * (X + X.T) if metric == "precomputed" else spatial.distance.cdist(X, X, metric)
     np.fill_diagonal(D, 0.0)
     return D
 

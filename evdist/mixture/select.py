@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
-from evdist.estimators.checks import integer, non_negative, one_of
+from evdist.estimators.checks import integer, non_negative, one_of, random_of
 from evdist.mixture.covariance import MODELS, simplest
 from evdist.mixture.em import EMResult, fit_em, from_posterior
 from evdist.mixture.starts import MOST_ROWS, Starts
@@ -73,7 +72,7 @@ def select_mixture(
     weight = _weights(sample_weight, len(X))
     if not weight.all():
         X, weight = X[weight > 0], weight[weight > 0]
-    rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
+    rng = np.random.default_rng(int(random_of(random_state).randint(2**31 - 1)))
     some = np.arange(len(X))
     if len(X) > MOST_ROWS:
         some = np.sort(rng.choice(len(X), MOST_ROWS, replace=False))

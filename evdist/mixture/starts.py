@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import linkage
-from sklearn.cluster import KMeans
+from scipy import cluster as trees
+from sklearn import cluster
 
 #: Larger data is started from so many of its rows, drawn at random.
 MOST_ROWS = 2000
@@ -86,7 +86,9 @@ class Starts:
 
     def _k_means(self, c: int, seed: int) -> NDArray[np.intp]:
         Y, weight, _ = self._distinct
-        means = KMeans(c, n_init=1, max_iter=50, random_state=seed).fit(Y, sample_weight=weight)
+        means = cluster.KMeans(c, n_init=1, max_iter=50, random_state=seed).fit(
+            Y, sample_weight=weight
+        )
         return _numbered(means.labels_)
 
     def _eii(self, c: int) -> NDArray[np.intp]:
@@ -95,7 +97,7 @@ class Starts:
     @cached_property
     def _ward(self) -> NDArray[Any]:
         Y = self._distinct[0]
-        return linkage(Y, "ward") if len(Y) > 1 else np.empty((0, 4))
+        return trees.hierarchy.linkage(Y, "ward") if len(Y) > 1 else np.empty((0, 4))
 
     def _vvv(self, c: int) -> NDArray[np.intp]:
         groups, merges = self._gaussian_tree

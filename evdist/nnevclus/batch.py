@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
+from scipy import optimize
 
 from evdist.engine.loop import Solution
 from evdist.engine.memory import check_memory
@@ -131,7 +131,7 @@ def _check_memory(own: int, held: int, k: int | None, device: torch.device) -> N
 def lbfgs(fun: Function, theta: NDArray[np.float64], max_iter: int, after: After) -> NDArray:
     """Quasi-Newton steps with line search, from scipy; the point of the last iteration."""
 
-    def callback(intermediate_result: OptimizeResult) -> None:
+    def callback(intermediate_result: optimize.OptimizeResult) -> None:
         if after(intermediate_result.x, float(intermediate_result.fun)):
             raise StopIteration
 
@@ -139,7 +139,7 @@ def lbfgs(fun: Function, theta: NDArray[np.float64], max_iter: int, after: After
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, "ftol": 0.0,
                "gtol": 1e-9}  # fmt: skip
     with one_blas_thread():
-        return minimize(
+        return optimize.minimize(
             fun, theta, jac=True, method="L-BFGS-B", callback=callback, options=options
         ).x
 

@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from evdist.belief import FocalSets
 from evdist.data.sources import AttributeSource
@@ -18,6 +17,7 @@ from evdist.ecm.lazy import lazy_table
 from evdist.engine.device import find_device, find_here
 from evdist.engine.progress import Progress
 from evdist.estimators.base import CredalClusterer
+from evdist.estimators.checks import random_of
 from evdist.estimators.placing import RowMasses
 from evdist.evclus.d0 import find_d0
 from evdist.evclus.groups import MANY
@@ -128,7 +128,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     n_jobs : int, default=None
         Threads for choosing d0 and for centres="evclus"; the result does not depend on it. The
         network itself trains on one thread, or on many workers.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
     checkpoint : path or URL, default=None
         A folder for the state of mini-batch training. The same call resumes where it stopped;
         this needs a random_state.
@@ -239,7 +239,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
             `n_shards` parts of the objects. The result does not depend on the number of workers,
             on lost workers, or on whether there is a client.
         """
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(random_of(self.random_state).randint(2**31 - 1))
         check_parameters(self, client)
         self._check_callbacks()
         trained_on = find_device(self.device, client)

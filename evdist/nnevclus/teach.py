@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
+from scipy import optimize
 from torch import Tensor, nn
 
 from evdist.belief import FocalSets
@@ -138,6 +138,6 @@ def _number_as_known(network: Network, focal_sets: FocalSets, known: Supervision
         m = torch.softmax(network.head(network.body(x)), dim=1).numpy()[:, outputs]
         agreement = np.zeros((c, c))
         np.add.at(agreement, known.truth, m)
-        _, mine = linear_sum_assignment(agreement, maximize=True)
+        _, mine = optimize.linear_sum_assignment(agreement, maximize=True)
         for parameter in (network.head.weight, network.head.bias):
             parameter[outputs] = parameter[outputs[mine]].clone()

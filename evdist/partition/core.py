@@ -20,9 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets
 from evdist.kernels.sparse_rows import cluster_slots, mass_slots
-from evdist.partition import convert, io
+from evdist.partition import convert, io, views
+from evdist.partition import merge as merging
 from evdist.partition.derived import DerivedViews
 from evdist.partition.ids import checked_ids, row_of
+from evdist.partition.merge import ClusterTree
 from evdist.partition.rows import as_table, gather_rows, is_dask, select_rows
 from evdist.partition.sparse import SparseMasses
 from evdist.partition.validate import check_lists, check_rows, check_shape
@@ -217,6 +219,38 @@ class CredalPartition(DerivedViews):
         """
         mass = convert.project_masses(self.mass, self.focal_sets, focal_sets)
         return CredalPartition(mass, focal_sets, self.ids)
+
+    def tree(self) -> ClusterTree:
+        """Which clusters are hard to tell apart: what becomes one, step by step; ``print`` it.
+
+        Two clusters are the more alike the more objects the masses leave in doubt between them,
+        for their sizes. See :mod:`evdist.partition.merge`.
+        """
+        parts = gather_rows(merging.doubt_between, self._view(views.pignistic, self.n_clusters))
+        S = np.sum([part[0] for part in parts], axis=0)
+        return merging.tree_of(S, np.sum([part[1] for part in parts], axis=0))
+
+    def merge(self, k: int | Sequence[Sequence[int]]) -> CredalPartition:
+        """The partition into fewer clusters: those that are hardest to tell apart become one.
+
+        A set of clusters becomes the set of what they are now, so that mass between two clusters
+        that become one is mass on that one. Objects between them are then sure.
+
+        Parameters
+        ----------
+        k : int, or sequence of sequences of int
+            The number of clusters that remain, as :meth:`tree` merges them; or the clusters that
+            become one, such as ``[[0, 3], [1, 2]]``. Others stay alone. The new clusters are
+            numbered by the smallest old number of each.
+        """
+        groups = (
+            self.tree().groups(operator.index(k))
+            if hasattr(k, "__index__")
+            else merging.checked_groups(k, self.n_clusters)
+        )
+        focal, to = merging.coarser(self.focal_sets, groups)
+        mass = self._view(merging.added, len(focal), self.mass.dtype, to=to, sets=len(focal))
+        return CredalPartition(mass, focal, self.ids)
 
 
 def _digest(block: NDArray[Any], first: int) -> bytes:

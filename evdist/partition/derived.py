@@ -29,6 +29,8 @@ from evdist.registry import load
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evdist.partition.describe import Description
+
 
 LabelRule = Literal["plausibility", "belief", "pignistic"]
 ApproximationRule = Literal["mass", "dominance"]
@@ -166,11 +168,21 @@ class DerivedViews:
     def level(self) -> float:
         """The default level of :meth:`decide`, from one pass over the masses: 0.70 where few
         objects are undecided between clusters, more where many are, 1 where the clusters are not
-        separated. See :func:`evdist.partition.decisions.auto_level`.
+        separated. With 3 to 24 clusters each pair has its own: what :meth:`decide` takes is then
+        a number with an attribute `pairs`. See :func:`evdist.partition.decisions.local_level`.
         """
+        c = self.n_clusters
+        if self._local:
+            blocks = self._gather(decisions.pair_counts, levels=())
+            return decisions.PairCounts.of(blocks, c).level()
         blocks = self._gather(decisions.counts, levels=())
         judged, undecided = sum(blocks, np.zeros(2, dtype=np.int64))
         return decisions.auto_level(int(judged), int(undecided))
+
+    @property
+    def _local(self) -> bool:
+        """Whether each pair of clusters has a level of its own."""
+        return decisions.is_local(self.n_clusters)
 
     def margin(self) -> Any:
         """Plausibility margin (Pl_(1) - Pl_(2)) / max(1 - m(empty), 1/2), 0 to 1: the score that
@@ -235,6 +247,32 @@ class DerivedViews:
         :meth:`decide` instead of its level: it is then not found again for each of them.
         """
         return explain(self, i, X, level)
+
+    def describe(
+        self, X: Any = None, *, text: Any = None, level: float | decisions.Decisions | None = None
+    ) -> Description:
+        """What each cluster is, in words and in the units of the table; ``print`` it.
+
+        A card for each cluster: how many objects surely and possibly belong to it, a headline, the
+        attributes that tell it best from the rest (mean and spread against the others, or the most
+        telling levels), typical members, members on its border, and the clusters that objects lie
+        between it and. See :class:`evdist.partition.describe.Description`.
+
+        Parameters
+        ----------
+        X : (n, d) data frame, polars frame, Arrow table or array, optional
+            The table of the objects as it was before any scaling or encoding. It need not be what
+            was clustered: any attributes will do.
+        text : str or (n,) sequence of str, optional
+            A column of X that holds texts, or the texts: a cluster is then named by the words that
+            tell its texts from the others' (class-based TF-IDF).
+        level : float or Decisions, optional
+            Of what is sure; see :meth:`decide`.
+        """
+        found: Description = load("evdist.partition.describe:describe")(
+            self, X, text=text, level=level
+        )
+        return found
 
     # ------------------------------------------------------------------ scores and tables
     def nonspecificity(self) -> float:

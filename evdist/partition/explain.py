@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets, singleton_belief
 from evdist.partition import decisions, views
-from evdist.partition.rows import as_table, select_rows
+from evdist.partition.rows import as_table, is_dask, select_rows
+from evdist.registry import load
 
 #: Clusters, attributes and neighbours that an explanation names.
 CLUSTERS, ATTRIBUTES, NEIGHBOURS = 4, 5, 5
@@ -23,6 +24,8 @@ CLUSTERS, ATTRIBUTES, NEIGHBOURS = 4, 5, 5
 SAMPLE = 20_000
 #: A robust z-score beyond this is strange: one in 460 of a Gaussian attribute.
 STRANGE = 3.0
+#: What eight of ten members lie between is typical.
+TYPICAL = (0.1, 0.9)
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,32 @@ class ClusterEvidence:
 
 @dataclass(frozen=True)
 class StrangeAttribute:
-    """An attribute, its value, the median of the sure members, and the robust z-score of it."""
+    """An attribute, its value, what is typical of the members, and how strange the value is.
+
+    Of a number: the median of the members, its robust z-score, and as `low` and `high` what eight
+    of ten members lie between. Of a category: the most frequent level; `low` and `high` are empty,
+    `share` is that of the members with the value of the object, and z the score of a Gaussian
+    number as rare as that.
+    """
 
     name: str
-    value: float
-    typical: float
+    value: float | str
+    typical: float | str
     z: float
+    low: str = ""
+    high: str = ""
+    share: float | None = None
+
+    def __str__(self) -> str:
+        strange = ", strange" if abs(self.z) > STRANGE else ""
+        if isinstance(self.value, str) and self.share is not None:
+            return (
+                f"{self.name}: {self.value}, as of {100 * self.share:.0f} % of them; typically "
+                f"{self.typical}{strange}"
+            )
+        value = self.value if isinstance(self.value, str) else f"{self.value:.4g}"
+        near = self.low if self.low == self.high else f"{self.low} to {self.high}"
+        return f"{self.name}: {value}, typically {near}{strange}"
 
 
 @dataclass(frozen=True)
@@ -90,17 +113,15 @@ class Explanation:
                 f"  {f'{{{e.cluster}}}':>7}  {e.belief:6.2f}  {e.pignistic:9.2f}  "
                 f"{e.plausibility:12.2f}  {behind}"
             )
+        lines += [f"  {note}" for note in self.notes]
+        # Where the cluster has no sure members its likeliest ones stand in, as a note has said.
+        who = "likeliest" if self.notes else "sure"
         if self.attributes:
-            lines.append(f"  Attributes against the sure members of {{{self.nearest}}}:")
-            lines += [
-                f"    {a.name}: {a.value:.4g}, typically {a.typical:.4g} (z = {a.z:+.1f}"
-                f"{', strange' if abs(a.z) > STRANGE else ''})"
-                for a in self.attributes
-            ]
+            lines.append(f"  Attributes against the {who} members of {{{self.nearest}}}:")
+            lines += [f"    {attribute}" for attribute in self.attributes]
         if self.neighbours:
             near = ", ".join(f"{row} (at {away:.3g})" for row, away in self.neighbours)
-            lines.append(f"  Nearest sure members: {near}")
-        lines += [f"  {note}" for note in self.notes]
+            lines.append(f"  Nearest {who} members: {near}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -131,12 +152,15 @@ def explain(
     neighbours: tuple[tuple[int, float], ...] = ()
     notes: tuple[str, ...] = ()
     if X is not None:
-        names = [str(name) for name in getattr(X, "columns", ())]
-        X = as_table(X)
+        X = X if is_dask(X) else load("evdist.partition.columns:frame_of")(X)
         if len(X.shape) != 2 or X.shape[0] != n:
             raise ValueError(f"X must have one row for each of the {n} objects, got {X.shape}.")
         rows, notes = _members(partition, clusters[0].cluster, row, q, answer)
-        if len(rows):
+        if len(rows) and _mixed(X):
+            attributes, neighbours = _compare_mixed(X, row, rows)
+        elif len(rows):
+            names = [str(name) for name in getattr(X, "columns", ())]
+            X = as_table(X)
             x = np.asarray(select_rows(X, slice(row, row + 1)), dtype=np.float64)[0]
             table = np.asarray(select_rows(X, rows), dtype=np.float64)
             attributes, neighbours = _compare(x, table, rows, names)
@@ -200,20 +224,80 @@ def _members(
     return rows, notes
 
 
+def _mixed(X: Any) -> bool:
+    """Whether a table has other columns than numbers, which are read one by one."""
+    if hasattr(X, "frame"):
+        return True
+    kinds = getattr(X, "dtypes", None)
+    return kinds is not None and any(getattr(kind, "kind", "O") not in "iuf" for kind in kinds)
+
+
 def _compare(
     x: NDArray[Any], table: NDArray[Any], rows: NDArray[Any], names: list[str]
 ) -> tuple[tuple[StrangeAttribute, ...], tuple[tuple[int, float], ...]]:
     """z = (x - median) / (1.4826 median |table - median|) of each attribute; nearest rows."""
-    median = np.median(table, axis=0)
-    spread = 1.4826 * np.median(np.abs(table - median), axis=0)
-    # More than half the members may share one value: the standard deviation then, or one.
-    spread = np.where(spread > 0, spread, table.std(axis=0))
-    z = (x - median) / np.where(spread > 0, spread, 1.0)
+    number = load("evdist.partition.columns:number")
+    median = np.nanmedian(table, axis=0)
+    z = (x - median) / _spread(table, median)
+    low, high = np.nanquantile(table, TYPICAL, axis=0)
     names = names or [f"attribute {j}" for j in range(len(x))]
     strange = tuple(
-        StrangeAttribute(names[j], float(x[j]), float(median[j]), float(z[j]))
-        for j in np.argsort(-np.abs(z), kind="stable")[:ATTRIBUTES]
+        StrangeAttribute(
+            names[j], float(x[j]), float(median[j]), float(z[j]), number(low[j]), number(high[j])
+        )
+        for j in np.argsort(-np.abs(np.nan_to_num(z)), kind="stable")[:ATTRIBUTES]
     )
     away = np.linalg.norm(table - x, axis=1)
     near = np.argsort(away, kind="stable")[:NEIGHBOURS]
     return strange, tuple((int(rows[j]), float(away[j])) for j in near)
+
+
+def _spread(table: NDArray[Any], median: NDArray[Any]) -> NDArray[np.float64]:
+    spread = 1.4826 * np.nanmedian(np.abs(table - median), axis=0)
+    # More than half the members may share one value: the standard deviation then, or one.
+    spread = np.where(spread > 0, spread, np.nanstd(table, axis=0))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _compare_mixed(
+    X: Any, row: int, rows: NDArray[Any]
+) -> tuple[tuple[StrangeAttribute, ...], tuple[tuple[int, float], ...]]:
+    """The same of columns in their own units. Distances are the mean over columns of |z_i - z_j|,
+    of categories of whether they differ."""
+    together = np.union1d(rows, [row])
+    frame = load("evdist.partition.columns:rows_of")(X, together)
+    columns = load("evdist.partition.columns:read_columns")(frame).columns
+    me, others = np.searchsorted(together, row), np.searchsorted(together, rows)
+    found = []
+    away = np.zeros(len(rows))
+    for column in columns:
+        x, table = column.values[me], column.values[others]
+        if column.kind == "category":
+            away += table != x
+            known = table[table >= 0]
+            if not len(known) or x < 0:
+                continue
+            share = float(np.mean(known == x))
+            rare = max(share, 0.5 / len(known))
+            typical = column.said(np.bincount(known).argmax())
+            z = float(np.sqrt(-2.0 * np.log(rare)))
+            found.append(StrangeAttribute(column.name, column.said(x), typical, z, share=share))
+            continue
+        known = table[~np.isnan(table)]
+        if not len(known) or np.isnan(x):
+            away += 1.0
+            continue
+        median = np.median(known)
+        z = float((x - median) / _spread(known[:, None], median)[0])
+        low, high = (column.said(float(v)) for v in np.quantile(known, TYPICAL))
+        value, typical = (
+            (column.said(x), column.said(median))
+            if column.kind == "date"
+            else (float(x), float(median))
+        )
+        found.append(StrangeAttribute(column.name, value, typical, z, low, high))
+        away += np.nan_to_num(np.abs(table - x) / _spread(known[:, None], median)[0], nan=1.0)
+    away /= max(len(columns), 1)
+    near = np.argsort(away, kind="stable")[:NEIGHBOURS]
+    found.sort(key=lambda one: -abs(one.z))
+    return tuple(found[:ATTRIBUTES]), tuple((int(rows[j]), float(away[j])) for j in near)

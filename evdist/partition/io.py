@@ -45,7 +45,6 @@ from evdist.partition.rows import map_rows, write_rows
 from evdist.partition.sparse import SparseMasses
 from evdist.partition.validate import check_lists, check_rows
 from evdist.stores.encoding import (
-    COMPRESSOR,
     UNREADABLE,
     StoreError,
     StoreExistsError,
@@ -54,6 +53,7 @@ from evdist.stores.encoding import (
     check_encoding,
     checked,
     chunk_rows,
+    compressor,
     open_group,
     reading,
     zarr_at,
@@ -120,7 +120,7 @@ def write(url: Url, mass: Any, focal_sets: FocalSets, ids: NDArray[Any] | None =
             shape=values.shape,
             dtype=str if values.dtype == object else values.dtype,
             chunks=(chunk_rows(len(values), _ID_BYTES),),
-            compressors=checked(COMPRESSOR),
+            compressors=checked(compressor()),
         )
         kept[:] = values
     finish(url)
@@ -142,7 +142,7 @@ def begin(
         shape=(n, width),
         dtype=dtype,
         chunks=(chunk_rows(n, dtype.itemsize * width), width),
-        compressors=checked(COMPRESSOR),
+        compressors=checked(compressor()),
     )
 
 

@@ -32,6 +32,7 @@ from evdist.kernels.sparse_rows import (
     WORDS,
     cluster_slots,
     clusters_at,
+    decode,
     mass_slots,
 )
 from evdist.partition import compiled, decisions, summary, views
@@ -178,9 +179,18 @@ def second_doubt(T: Rows, focal: FocalSets) -> Floats:
 
 def counts(T: Rows, focal: FocalSets, levels: tuple[float, ...]) -> NDArray[np.int64]:
     """`decisions.counts`."""
-    lists = _read(T)
+    return _counted(T, _read(T), focal, levels)
+
+
+def _counted(
+    T: Rows, lists: _Lists, focal: FocalSets, levels: tuple[float, ...]
+) -> NDArray[np.int64]:
     second = _doubt(lists, focal.n_clusters).second[~_outliers(lists)]
-    return decisions.counted(second, levels, focal.n_clusters)
+    found = decisions.counted(second, levels, focal.n_clusters)
+    for j, level in enumerate(levels):
+        if decisions.pairs_of(level) is not None:
+            found[2 + j] = int((open_sets(T, focal, level).codes == 0).sum())
+    return found
 
 
 class OpenSets(NamedTuple):
@@ -197,6 +207,13 @@ class OpenSets(NamedTuple):
 
 def open_sets(T: Rows, focal: FocalSets, level: float) -> OpenSets:
     """`decisions.decide`, but for the shape of the answer."""
+    if decisions.pairs_of(level) is not None:  # of few clusters
+        both = decisions.decide(decode(T, focal.n_clusters).astype(np.float64), focal, level)
+        stays = both[:, 1:].astype(bool)
+        listed_only = np.zeros(len(both), bool)
+        return OpenSets(
+            both[:, 0], listed_only, stays.sum(axis=1), np.nonzero(stays)[1].astype(np.uint16)
+        )
     lists, c = _read(T), focal.n_clusters
     doubt, out = _doubt(lists, c), _outliers(lists)
     least = 1.0 - level if level < 1.0 else np.minimum(doubt.second, decisions.NAMED)
@@ -222,15 +239,21 @@ def tally(T: Rows, focal: FocalSets, rule: str, levels: tuple[float, ...]) -> su
     """`summary.tally`."""
     lists, c = _read(T), focal.n_clusters
     lower, upper = _members(lists, c, rule)
-    second = _doubt(lists, c).second[~_outliers(lists)]
     return summary.Tally(
         objects=len(T),
         mass=_total(lists, c),
         labels=np.bincount(_label(T, 1.0), minlength=c),
         lower=lower,
         upper=upper,
-        decided=decisions.counted(second, levels, c),
+        decided=_counted(T, lists, focal, levels),
+        pairs=_pair_counts(T, focal, levels),
     )
+
+
+def _pair_counts(T: Rows, focal: FocalSets, levels: tuple[float, ...]) -> NDArray[np.int64] | None:
+    if not decisions.is_local(focal.n_clusters):
+        return None
+    return summary.pair_counts(decode(T, focal.n_clusters).astype(np.float64), focal, levels)
 
 
 def _total(lists: _Lists, c: int) -> Floats:

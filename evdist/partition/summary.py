@@ -74,6 +74,9 @@ class Summary:
 
     @property
     def _said_level(self) -> str:
+        if isinstance(self.level, decisions.Level):
+            low, high = self.level.bounds
+            return f"  at level {low:.2f} to {high:.2f}, by pair of clusters"
         if self.level < 1.0:
             return f"  at level {self.level:.2f}"
         return "  too many objects undecided to be sure of any" if self.n_clusters > 1 else ""
@@ -151,6 +154,8 @@ class Tally:
     lower: NDArray[np.int64]  # (c,)
     upper: NDArray[np.int64]  # (c,)
     decided: NDArray[np.int64]  # (2 + levels,) see decisions.counts
+    #: By the two best clusters, where each pair may have a level of its own.
+    pairs: NDArray[np.int64] | None = None
 
 
 def tally(m: NDArray[Any], focal: FocalSets, rule: str, levels: tuple[float, ...]) -> Tally:
@@ -167,7 +172,17 @@ def tally(m: NDArray[Any], focal: FocalSets, rule: str, levels: tuple[float, ...
         lower=many @ views.certain(upper),
         upper=many @ upper,
         decided=decisions.counts(m, focal, levels),
+        pairs=pair_counts(m, focal, levels),
     )
+
+
+def pair_counts(
+    m: NDArray[Any], focal: FocalSets, levels: tuple[float, ...]
+) -> NDArray[np.int64] | None:
+    """Those of a block, where the level is to be found and each pair may have its own."""
+    if len(levels) == 1 or not decisions.is_local(focal.n_clusters):
+        return None
+    return decisions.pair_counts(m, focal, levels)
 
 
 def add_tallies(tallies: list[Tally], focal: FocalSets, levels: tuple[float, ...]) -> Summary:
@@ -185,7 +200,13 @@ def add_tallies(tallies: list[Tally], focal: FocalSets, levels: tuple[float, ...
     n = sum(t.objects for t in tallies)
     judged, undecided, *sure = counts["decided"].tolist()
     level = levels[0] if len(levels) == 1 else decisions.auto_level(judged, undecided)
-    n_sure = sure[levels.index(level)]
+    by_pair = [t.pairs for t in tallies if t.pairs is not None]
+    if by_pair:
+        found = decisions.PairCounts.of(by_pair, c)
+        level = found.level()
+        n_sure = found.count_sure(level, levels)
+    else:
+        n_sure = sure[levels.index(level)]
     # Pignistic probability and nonspecificity are linear in the masses: so are their sums.
     mass = sum((t.mass for t in tallies), np.zeros(f))[None, :]
     return Summary(

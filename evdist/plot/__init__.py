@@ -19,6 +19,7 @@ from evdist.plot.profiles import class_table, mass_profile
 from evdist.plot.risk import risk_coverage
 from evdist.plot.select import selection_curve
 from evdist.plot.style import cluster_colour, cluster_marker, to_png, to_svg
+from evdist.plot.tree import tree
 
 __all__ = [
     "PairDensity",
@@ -48,4 +49,5 @@ __all__ = [
     "sizes",
     "to_png",
     "to_svg",
+    "tree",
 ]

@@ -14,8 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.spatial.distance import pdist, squareform
+from scipy import optimize, spatial
 
 from evdist.metrics import consistency, credal_rand_index, nonspecificity
 from evdist.partition import CredalPartition
@@ -100,12 +99,12 @@ def _scaled(D: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     centre = np.eye(k) - 1.0 / k
     values, axes = np.linalg.eigh(-0.5 * centre @ (D * D) @ centre)
     start = axes[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-12))
-    goal = squareform(D, checks=False)
+    goal = spatial.distance.squareform(D, checks=False)
 
     def stress(flat: NDArray[np.float64]) -> float:
-        return float(((pdist(flat.reshape(k, 2)) - goal) ** 2).sum())
+        return float(((spatial.distance.pdist(flat.reshape(k, 2)) - goal) ** 2).sum())
 
-    found = minimize(stress, start.ravel(), method="L-BFGS-B")
+    found = optimize.minimize(stress, start.ravel(), method="L-BFGS-B")
     return found.x.reshape(k, 2), float(np.sqrt(found.fun / len(goal)))
 
 

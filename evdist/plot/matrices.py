@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import pdist, squareform
+from scipy import spatial
 
 from evdist.metrics import pairwise_belief, pairwise_plausibility
 from evdist.partition import CredalPartition
@@ -63,7 +63,7 @@ def distance_matrix(
     if metric == "precomputed":
         D = values[np.ix_(rows, rows)]
     else:
-        D = squareform(pdist(values[rows], metric))
+        D = spatial.distance.squareform(spatial.distance.pdist(values[rows], metric))
     ax = _image(D, groups, ax, "dissimilarity", None)
     ax.set_title(f"Dissimilarities{_left_out(labels)}")
     return ax
@@ -95,7 +95,7 @@ def relation_matrix(
     own = np.asarray(partition.labels()) if labels is None else labels
     rows, groups = _order(partition.n_objects, own, max_objects)
     some = partition[rows]
-    R = squareform(np.asarray(found(some), dtype=float), checks=False)
+    R = spatial.distance.squareform(np.asarray(found(some), dtype=float), checks=False)
     # An object and itself: nothing is asked of the pair, and the image has no hole.
     np.fill_diagonal(R, 1.0)
     ax = _image(R, groups, ax, f"{what} of being together", (0.0, 1.0))

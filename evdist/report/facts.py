@@ -201,6 +201,9 @@ def in_words(facts: Facts) -> str:
 
 
 def _at(summary: Summary) -> str:
+    if isinstance(summary.level, decisions.Level):
+        low, high = summary.level.bounds
+        return f" at level {low:.2f} to {high:.2f}, by pair of clusters"
     if summary.level < 1.0:
         return f" at level {summary.level:.2f}"
     return " (too many objects are undecided to be sure of any)" if summary.n_clusters > 1 else ""

@@ -22,12 +22,17 @@ from numpy.typing import ArrayLike
 
 from evdist import __version__, plot
 from evdist.partition import CredalPartition, Summary
+from evdist.partition.describe import Description
 from evdist.plot import PairDensity
 from evdist.plot.hulls import MOST_HULLS
-from evdist.plot.style import MOST_NAMED, named_clusters
+from evdist.plot.style import MOST_NAMED, cluster_colour, named_clusters
 from evdist.report.facts import ClusterRow, Facts, collect, duration, in_words, plain
 from evdist.report.objects import DRAWN, Describe, described, object_data
 
+#: Clusters whose cards are shown at once; the others open on a click.
+MOST_CARDS = 12
+#: Clusters whose tree is drawn.
+MOST_BRANCHES = 60
 #: Uncertain objects that are explained.
 EXPLAINED = 3
 #: Up to so many objects have their masses drawn one by one, and their relations in an image.
@@ -104,6 +109,7 @@ def render_report(
     metrics: Mapping[str, Any] | None = None,
     notes: str | Sequence[str] | None = None,
     describe: Describe | None = None,
+    description: Description | None = None,
 ) -> str:
     """The report as text, to store it elsewhere than in a local file.
 
@@ -130,6 +136,8 @@ def render_report(
     describe : callable, optional
         Attributes to show of an object that is pointed at: a function of row numbers that gives
         names and, for each, the texts of these rows. Without it the columns of X.
+    description : Description, optional
+        What each cluster is: ``partition.describe(table)``. Without it that of X.
 
     Returns
     -------
@@ -143,6 +151,8 @@ def render_report(
         )
     drawn = X if coordinates is None else coordinates
     facts = collect(partition, summary)
+    if description is None:
+        description = partition.describe(X, level=facts.answer)
     script = files(__package__).joinpath("script.js").read_text(encoding="utf-8")
     return (
         _environment()
@@ -152,6 +162,10 @@ def render_report(
             version=__version__,
             facts=facts,
             words=in_words(facts),
+            cards=description.clusters,
+            card_notes=description.notes,
+            most_cards=MOST_CARDS,
+            hues=[cluster_colour(card.cluster) for card in description],
             explained=_explained(partition, facts, X),
             script=script,
             policy=_policy(script),
@@ -252,6 +266,15 @@ def _pictures(
         "How unsure the cluster of an object is on average, and whether the doubt lies between "
         "clusters or in belonging to any.",
     )
+    if 1 < facts.summary.n_clusters <= MOST_BRANCHES:
+        found = partition.tree()
+        said = "; ".join(f"{m.left} and {m.right}" for m in found.merges[:3])
+        yield _picture(
+            plot.to_svg(plot.tree(found)),
+            f"Tree of the clusters. The first that become one: {said}.",
+            "Which clusters are hard to tell apart: the lower two branches meet, the more objects "
+            "lie between them for their sizes.",
+        )
     yield _profile(partition, facts)
     if partition.n_objects > 1:
         yield _relations(partition)

@@ -21,9 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
-from sklearn.mixture import GaussianMixture
+from sklearn import cluster, metrics, mixture
 
 from evdist.data.scale import scale_of
 from evdist.data.sources import MatrixSource, is_pair_list, make_source
@@ -116,8 +114,8 @@ def _at_most(numbers: Sequence[int], n: int) -> None:
         raise ValueError(f"n_clusters must be at most the {n} objects, got {max(numbers)}.")
 
 
-def _mixture(rows: NDArray[np.float64], c: int) -> GaussianMixture:
-    return GaussianMixture(c, n_init=2, random_state=0).fit(rows)
+def _mixture(rows: NDArray[np.float64], c: int) -> mixture.GaussianMixture:
+    return mixture.GaussianMixture(c, n_init=2, random_state=0).fit(rows)
 
 
 def _gaps(rows: NDArray[np.float64], numbers: Sequence[int]) -> tuple[list[float], list[float]]:
@@ -137,7 +135,9 @@ def _gaps(rows: NDArray[np.float64], numbers: Sequence[int]) -> tuple[list[float
 
 
 def _log_within(rows: NDArray[np.float64], c: int) -> float:
-    return float(np.log(max(KMeans(c, n_init=3, random_state=0).fit(rows).inertia_, 1e-300)))
+    return float(
+        np.log(max(cluster.KMeans(c, n_init=3, random_state=0).fit(rows).inertia_, 1e-300))
+    )
 
 
 def _first_gap(values: Sequence[float], error: Sequence[float]) -> int:
@@ -175,7 +175,7 @@ def silhouette(labels: NDArray[np.int64], X: Any, metric: Any) -> float:
     chosen = labels[some]
     if not 1 < len(np.unique(chosen)) < len(chosen):
         return -1.0
-    return float(silhouette_score(D, chosen, metric="precomputed"))
+    return float(metrics.silhouette_score(D, chosen, metric="precomputed"))
 
 
 def best_of(criterion: str, scores: Sequence[Mapping[str, Any]]) -> int:

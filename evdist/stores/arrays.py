@@ -18,12 +18,12 @@ import zarr
 from numpy.typing import NDArray
 
 from evdist.stores.encoding import (
-    COMPRESSOR,
     StoreError,
     StoreExistsError,
     check_encoding,
     check_seal,
     checked,
+    compressor,
     open_group,
     reading,
     seal,
@@ -53,7 +53,7 @@ def write_arrays(
             shape=array.shape,
             chunks=tuple(max(side, 1) for side in array.shape),
             dtype=array.dtype,
-            compressors=checked(COMPRESSOR),
+            compressors=checked(compressor()),
         )
         target[:] = array
     group.attrs["complete"] = True

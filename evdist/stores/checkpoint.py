@@ -27,12 +27,12 @@ import zarr
 from numpy.typing import NDArray
 
 from evdist.stores.encoding import (
-    COMPRESSOR,
     StoreError,
     checked,
     chunk_bounds,
     chunk_of,
     chunk_rows,
+    compressor,
     differences,
     reading,
     seal,
@@ -131,7 +131,7 @@ class Checkpoint:
             chunks=(slot.rows, f),
             dtype=np.float32,
             fill_value=np.nan,
-            compressors=checked(COMPRESSOR),
+            compressors=checked(compressor()),
         )
         return slot
 

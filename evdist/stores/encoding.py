@@ -16,16 +16,13 @@ from tokenize import TokenError
 from typing import Any, Literal
 
 import zarr
-from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 
+from evdist.registry import load
 from evdist.stores.fingerprints import fingerprint
 from evdist.stores.paths import exists, join, storage_options
 
 #: Bytes in a chunk before compression: large enough for object storage, small beside the memory.
 CHUNK_BYTES = 1 << 22
-#: Best trade of size and speed for masses and dissimilarities.
-COMPRESSOR = BloscCodec(cname="lz4", shuffle=BloscShuffle.shuffle)
-
 
 #: What decoders of other libraries raise on bytes that are not what they should be.
 UNREADABLE = (
@@ -46,9 +43,15 @@ class StoreExistsError(StoreError, FileExistsError):
     """Something else is stored at the address already."""
 
 
+def compressor() -> Any:
+    """The best trade of size and speed for masses and dissimilarities."""
+    codecs = load("zarr.codecs")  # zarr waits for its first use
+    return codecs.BloscCodec(cname="lz4", shuffle=codecs.BloscShuffle.shuffle)
+
+
 def checked(*codecs: Any) -> list[Any]:
     """The codecs, then a checksum: a chunk that was cut off or changed is refused when read."""
-    return [*codecs, Crc32cCodec()]
+    return [*codecs, load("zarr.codecs").Crc32cCodec()]
 
 
 # ------------------------------------------------------------------ chunks of whole rows

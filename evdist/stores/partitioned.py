@@ -16,7 +16,7 @@ import zarr
 from numpy.typing import NDArray
 
 from evdist.kernels.shuffle import Shuffle
-from evdist.stores.encoding import COMPRESSOR, StoreError, checked, chunk_rows, reading, zarr_at
+from evdist.stores.encoding import StoreError, checked, chunk_rows, compressor, reading, zarr_at
 from evdist.stores.paths import exists, join
 
 _CURE = "Remove it and start again."
@@ -40,7 +40,7 @@ class PartitionArray:
             chunks=(1, self._chunk, self.width),
             dtype=self.dtype,
             fill_value=self._unwritten,
-            compressors=checked(COMPRESSOR),
+            compressors=checked(compressor()),
             overwrite=True,
         )
 

@@ -76,6 +76,7 @@ def steady(call: Callable[[], T]) -> T:
         except Exception as error:
             if not is_transient(error) or time.monotonic() + pause > end:
                 raise
-            logger.warning("%s: %s; tried again", type(error).__name__, error)
+            said = str(error).partition("\n")[0]  # httpx adds a page about status codes
+            logger.warning("%s: %s; tried again", type(error).__name__, said)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)

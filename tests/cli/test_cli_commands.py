@@ -50,6 +50,7 @@ def place(tmp_path_factory) -> Path:
     frame.to_csv(folder / "flowers.csv", index=False)
     np.save(folder / "x.npy", X)
     np.save(folder / "new.npy", X[:20] + 0.1)
+    frame[:20].to_csv(folder / "new.csv", index=False)
     result = evdist("cluster", folder / "x.npy", "-c", 3, "-o", folder / "a", *QUICK)
     assert result.exit_code == 0, result.output
     return folder
@@ -197,6 +198,25 @@ class TestLook:
     def test_inspect(self, place, what, said):
         assert said in answer("inspect", place / what)["what"]
         assert said in evdist("inspect", place / what).output
+
+    def test_describe(self, place, tmp_path):
+        found = answer("describe", place / "a")
+        assert found["n_objects"] == 200
+        assert found == json.loads((place / "a" / "clusters.json").read_text())
+        told = evdist("describe", place / "a").output
+        assert "attribute 0" in told
+        assert all(card["headline"] in " ".join(told.split()) for card in found["clusters"])
+        words = pd.DataFrame({"w": ["some words"] * 200, "age": np.arange(200) ** 2.0})
+        words.to_csv(tmp_path / "words.csv", index=False)
+        other = answer("describe", place / "a" / "masses.zarr", "--data", tmp_path / "words.csv",
+                       "--text", "w")  # fmt: skip
+        assert other["clusters"][0]["words"] == ["words"]
+
+    def test_describe_what_cannot_be(self, place, tmp_path):
+        fails(3, "nothing at", "describe", tmp_path / "none")
+        fails(2, "give both", "describe", place / "a", "--text", "w")
+        fails(1, "one row for each of the 200 objects", "describe", place / "a", "--data",
+              place / "new.csv")  # fmt: skip
 
     def test_inspect_what_is_none(self, place, tmp_path):
         fails(3, "nothing at", "inspect", tmp_path / "none")

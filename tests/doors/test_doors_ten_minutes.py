@@ -8,10 +8,15 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
 
+from evdist import ECM, EVCLUS
+from evdist.features import TableEncoder
+from evdist.metrics import adjusted_rand_index
 from evdist.service.cli.app import app
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -45,6 +50,21 @@ def followed(root: Path, tmp_path_factory) -> Path:
 def test_all_of_it_works(followed):
     there = {path.name for path in followed.iterdir()}
     assert {"customers.csv", "answer.csv", "new.csv", "customers.html", "jobs"} <= there
+
+
+@pytest.mark.parametrize("method", [EVCLUS, ECM])
+def test_its_table_is_clustered_well(followed, method):
+    """As the page says: an ARI of .95, most are sure, hardly an outlier, with any random state."""
+    table = pd.read_csv(followed / "customers.csv", index_col="customer")
+    # The three kinds, as the page drew them.
+    kind = np.random.default_rng(0).integers(0, 3, 200)
+    rows = TableEncoder().fit_transform(table[["age", "spent", "city"]])
+    for seed in range(3):
+        partition = method(3, random_state=seed).fit(rows).credal_partition_
+        decisions = partition.decide()
+        assert adjusted_rand_index(partition, kind) >= 0.95
+        assert decisions.outlier.mean() <= 0.15
+        assert decisions.sure.mean() >= 0.60
 
 
 def test_its_report_can_be_used_in_a_browser(followed):

@@ -101,7 +101,8 @@ def test_a_quota_refuses_new_data(tmp_path, monkeypatch):
     client = Client(tmp_path)
     client.upload(blobs(100))
     monkeypatch.setenv("EVDIST_QUOTA", "4k")
-    with pytest.raises(StoreError, match=r"quota is 0.00 GB \(EVDIST_QUOTA\). Remove jobs"):
+    told = r"grow by 24.* kB, but its quota is 4.1 kB \(EVDIST_QUOTA\). Remove jobs"
+    with pytest.raises(StoreError, match=told):
         client.upload(np.random.default_rng(0).normal(size=(1000, 3)))
     monkeypatch.setenv("EVDIST_QUOTA", "1 GiB")
     assert client.upload(blobs(101)).n == 101

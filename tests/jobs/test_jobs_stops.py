@@ -28,7 +28,7 @@ from jobs.jobs_cases import (
 from evdist import JobConfig
 from evdist.service.jobs import JobCancelled, JobError, JobFolder, run
 from evdist.service.jobs.fitting import keep_model
-from evdist.service.jobs.watch import Watch
+from evdist.service.jobs.watch import Watch, interrupt
 from evdist.stores.encoding import StoreError
 
 
@@ -248,3 +248,16 @@ def test_threads_change_no_bit(folder, whole):
     result = quick(config(folder, cluster={"threads": 3}))
     np.testing.assert_array_equal(np.asarray(result.partition.mass), whole)
     assert len(blobs()) == result.metrics["n_objects"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_main_thread_is_stopped_also_where_a_signal_has_no_thread(monkeypatch, known):
+    if not known:
+        monkeypatch.delattr(signal, "pthread_kill")
+    stopped = False
+    try:
+        interrupt(threading.main_thread())
+        time.sleep(5)
+    except KeyboardInterrupt:
+        stopped = True
+    assert stopped

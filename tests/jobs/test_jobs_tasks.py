@@ -20,6 +20,7 @@ from jobs.jobs_cases import (
     run_and_kill,
     stages,
 )
+from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from evdist import EVCLUS, CredalPartition
@@ -82,6 +83,29 @@ class TestPredict:
         told = result.partition.explain(3, blobs(), level=result.metrics["level"])
         assert str(found) == str(told)
         assert len(found.neighbours) == 5
+
+    def test_clusters_are_described_and_objects_explained_in_the_units_of_the_table(self, tmp_path):
+        X = blobs()
+        kind = KMeans(3, n_init=1, random_state=0).fit_predict(X)
+        table = pd.DataFrame({"height": 100 + X[:, 0], "weight": X[:, 1]})
+        table["city"] = np.array(["Oslo", "Rome", "Lima"])[kind]
+        table.loc[5, "height"] = 400.0
+        table.to_csv(tmp_path / "t.csv", index=False)
+        result = quick(config(tmp_path, data={"url": str(tmp_path / "t.csv"), "encode": True}))
+        found = result.describe()
+        assert json.loads((tmp_path / "job" / "clusters.json").read_text()) == found.to_json()
+        assert [one["headline"] for one in result.metrics["clusters"]] == [
+            card.headline for card in found
+        ]
+        k = int(result.partition.labels()[0])
+        city = table["city"][0]
+        height = next(one for one in found[k].attributes if one.name == "height")
+        assert height.mean == pytest.approx(table["height"][table["city"] == city].median(), abs=2)
+        assert f"city {city}" in str(found[k]) or city in str(found[k])
+        why = str(result.explain(5))
+        assert "height: 400, typically " in why
+        assert "strange" in why
+        assert result.describe(text=["word"] * 200)[0].words == ("word",)
 
     def test_a_single_object_is_enough(self, folder):
         result = quick(ask(folder, "predict", data=new_file(folder, NEW[:1])))

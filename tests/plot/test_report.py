@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 
 from evdist import CredalPartition, FocalSets, demo, plot
@@ -89,6 +90,23 @@ def full(partition, X) -> Page:
     return Page(text)
 
 
+def test_the_first_screen_says_what_each_cluster_is(partition, X):
+    frame = pd.DataFrame(X, columns=["age", "weight", HOSTILE, "size"])
+    page = Page(render_report(partition, X=frame))
+    said = partition.describe(frame)
+    for card in said:
+        assert " ".join(card.headline.split()) in page.text
+        assert card.size in page.text
+    assert page.text.index("What the clusters are") < page.text.index("Figures")
+
+
+def test_of_many_clusters_some_cards_open_on_a_click():
+    many = CredalPartition.from_labels(np.arange(60) % 20)
+    found = Page(render_report(many))
+    assert len(found.all("article")) == 20
+    assert "8 more clusters" in found.text
+
+
 def test_hostile_text_is_shown_as_text(full):
     assert full.all("script") == [{"type": "application/json", "id": "object-data"}, {}]
     assert full.text.count("<script>alert('x')</script>") == 7  # title and h1, a pair, three more
@@ -108,7 +126,7 @@ def test_no_address_stands_anywhere_in_the_file(partition, X):
 
 def test_figures_are_whole_svg_images_without_outside_references(full):
     images = full.all("img")
-    assert len(images) == 7
+    assert len(images) == 8
     for image in images:
         assert len(image["alt"]) > 20
         kind, data = image["src"].split(",")
@@ -167,7 +185,7 @@ def test_a_partition_alone_is_enough():
     assert "Sure members of one cluster at level 0.73: all" in sure.text
     assert "None: all mass of every object is on one cluster" in sure.text
     assert "Parameters" not in sure.text
-    assert len(sure.all("img")) == 4
+    assert len(sure.all("img")) == 5
 
 
 @pytest.mark.parametrize("c", [1, 24])
@@ -272,7 +290,7 @@ def test_the_report_of_the_demo_shows_the_fit(demo_run):
         "found by 'auto'",
     ):
         assert words in report.text
-    assert len(report.all("img")) == 7
+    assert len(report.all("img")) == 8
     shown = [image["alt"] for image in report.all("img")]
     assert any(text.startswith("Curve of the objective") for text in shown)
     (stress,) = (m.group(1) for t in shown if (m := re.search(r"pairs; stress (\S+)\.", t)))

@@ -61,7 +61,7 @@ def _root(
 
 COMMANDS = (
     *(here.cluster, here.predict, here.append, here.select, here.combine),
-    *(look.report, look.inspect, look.algorithms),
+    *(look.report, look.describe, look.inspect, look.algorithms),
     *(jobs.submit, jobs.status, jobs.logs, jobs.cancel, jobs.delete, jobs.fetch),
     *(look.demo, look.warm, look.doctor, plan.plan),
 )

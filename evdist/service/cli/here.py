@@ -15,6 +15,7 @@ from evdist.service.cli.options import (
     ConfigFile,
     Data,
     Drop,
+    DropIds,
     Encode,
     Id,
     Json,
@@ -39,6 +40,9 @@ from evdist.service.cli.out import errors, facts, note, say, show, table
 if TYPE_CHECKING:
     from evdist.service.jobs import JobResult
 
+#: Clusters whose headlines a command prints; `evdist describe` has all.
+SHOWN_CLUSTERS = 12
+
 ProgressBar: Any = Late("evdist.progress:ProgressBar")
 ConfigError: Any = Late("evdist.service.config:ConfigError")
 JobConfig: Any = Late("evdist.service.config:JobConfig")
@@ -55,6 +59,7 @@ def cluster(
     scale: Scale = None,
     encode: Encode = False,
     category: Category = None,
+    drop_ids: DropIds = None,
     column: Columns = None,
     drop: Drop = None,
     id: Id = None,
@@ -82,6 +87,7 @@ def cluster(
             values["data"] = given(
                 url=data, columns=listed(column), drop=listed(drop), id=id, label=label,
                 weight=weight, scale=scale, encode=encode or None, categories=listed(category),
+                drop_ids=drop_ids,
             )  # fmt: skip
         parameters = {**parsed(set_), **given(n_clusters=number(clusters), random_state=seed)}
         values |= given(
@@ -140,6 +146,7 @@ def select(
     scale: Scale = None,
     encode: Encode = False,
     category: Category = None,
+    drop_ids: DropIds = None,
     column: Columns = None,
     drop: Drop = None,
     id: Id = None,
@@ -165,6 +172,7 @@ def select(
                 scale=scale,
                 encode=encode or None,
                 categories=listed(category),
+                drop_ids=drop_ids,
             ),
             **given(candidates=clusters and _range(clusters), criterion=criterion),
             algorithm=algorithm,
@@ -242,6 +250,11 @@ def _told(result: JobResult, json: bool) -> None:
         f"{metrics['n_sure']:,} sure members, {metrics['n_between']:,} between clusters, "
         f"{metrics['n_outliers']:,} outlier{'' if metrics['n_outliers'] == 1 else 's'}"
     )
+    # A few new objects do not say what a cluster is.
+    fitted = metrics["task"] in ("cluster", "select")
+    for k, one in enumerate(metrics["clusters"][:SHOWN_CLUSTERS]):
+        if fitted and one.get("headline"):
+            say(f"  {{{k}}} {one['labelled']:,} objects: {one['headline']}")
     names = ("objective", "iterations", "converged", "nonspecificity", "adjusted_rand_index")
     known = {name.replace("_", " "): metrics[name] for name in names if name in metrics}
     facts({name: f"{v:.6g}" if isinstance(v, float) else v for name, v in known.items()})

@@ -18,6 +18,7 @@ from evdist.service.cli.options import (
     Data,
     Deployment,
     Drop,
+    DropIds,
     Encode,
     Id,
     JobName,
@@ -52,6 +53,7 @@ def submit(
     scale: Scale = None,
     encode: Encode = False,
     category: Category = None,
+    drop_ids: DropIds = None,
     column: Columns = None,
     drop: Drop = None,
     id: Id = None,
@@ -69,7 +71,7 @@ def submit(
         parameters = {**parsed(set_), **given(n_clusters=number(clusters), random_state=seed)}
         job = Client(storage, api_url, deployment=deployment).submit(
             data, algorithm, scale=scale, encode=encode, categories=listed(category) or (),
-            columns=listed(column), drop=listed(drop) or (), id=id,
+            drop_ids=drop_ids, columns=listed(column), drop=listed(drop) or (), id=id,
             label=label, weight=weight, bar=not json, **parameters,
         )  # fmt: skip
         if wait:
@@ -94,6 +96,9 @@ def status(
             elif rows:
                 names = ["id", "status", "stage", "iteration", "objective", "created"]
                 table(names, [[row[name] for name in names] for row in rows])
+                for row in rows:
+                    if row["waiting"]:
+                        say(f"{row['id']}: {row['waiting']}")
             else:
                 say("no jobs yet")
             return
@@ -108,16 +113,17 @@ def status(
 
 def _described(job: Job) -> dict[str, Any]:
     folder, news = job.folder, job.progress
-    counted = news is not None and news.max_sweeps
+    counted, state = news is not None and news.max_sweeps, job.status
     return {
         "id": folder.id,
-        "status": str(job.status),
+        "status": str(state),
         "stage": news.stage if news else "",
         "iteration": news.sweep if news is not None and counted else "",
         "objective": f"{news.objective:.6g}" if news and news.objective == news.objective else "",
         "created": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(folder.created)),
         "folder": folder.url,
         "error": folder.error or "",
+        "waiting": (job.waiting if state is JobState.QUEUED else None) or "",
     }
 
 

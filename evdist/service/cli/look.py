@@ -22,6 +22,8 @@ preparing: Any = Late("evdist.service.warm")
 Dataset: Any = Late("evdist.data.dataset:Dataset")
 PairStore: Any = Late("evdist.evclus.pair_store:PairStore")
 CredalPartition: Any = Late("evdist.partition:CredalPartition")
+ConfigError: Any = Late("evdist.service.config:ConfigError")
+whole: Any = Late("evdist.data.frames:whole")
 write_report: Any = Late("evdist.report:write_report")
 jobs: Any = Late("evdist.service.jobs")
 examine: Any = Late("evdist.service.jobs.doctor:examine")
@@ -49,6 +51,42 @@ def report(
                 out, CredalPartition.load(inner if paths.exists(inner) else url), title=place
             )
         show({"report": str(out.absolute())}) if json else say(f"look at: {out}")
+
+
+def describe(
+    place: Place,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Another table of the same objects, in the same order: .csv or .parquet."
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(help="Column of --data that holds texts: their words name the clusters."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what each cluster of a finished job is: sizes, what sets it apart, members."""
+    with errors(json):
+        found = _described(paths.address(place), data, text)
+        show(found.to_json()) if json else say(str(found))
+
+
+def _described(url: str, data: str | None, text: str | None) -> Any:
+    if text is not None and data is None:
+        raise ConfigError("--text names a column of the table that --data names: give both.")
+    if not paths.exists(url):
+        raise encoding.StoreNotFoundError(f"There is nothing at {url}.")
+    is_job = paths.exists(paths.join(url, "manifest.json"))
+    if is_job and data is None:
+        return jobs.JobResult(jobs.JobFolder.open(url)).describe()
+    inner = paths.join(url, "masses.zarr")
+    partition = CredalPartition.load(inner if paths.exists(inner) else url)
+    level = None
+    if is_job:
+        level = jobs.JobResult(jobs.JobFolder.open(url)).metrics.get("level")
+    return partition.describe(None if data is None else whole(data), text=text, level=level)
 
 
 def inspect(place: Place, json: Json = False) -> None:

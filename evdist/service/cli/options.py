@@ -85,6 +85,10 @@ Category = Annotated[
     list[str] | None,
     typer.Option(metavar="A,B", help="With --encode: numeric columns that are categories."),
 ]
+DropIds = Annotated[
+    Literal["auto"] | None,
+    typer.Option(help="With --encode: leave out columns of text that name objects."),
+]
 Clusters = Annotated[
     str | None,
     typer.Option("--clusters", "-c", metavar="NUMBER", help="Number of clusters, or 'auto'."),

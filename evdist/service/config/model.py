@@ -82,6 +82,11 @@ class Data(_Part):
     categories: list[Text] = Field(
         default=[], description="encode: numeric columns that are categories, such as postal codes"
     )
+    drop_ids: Literal["auto"] | None = Field(
+        default=None,
+        description="encode: 'auto' leaves out columns of text that name objects, such as those "
+        "with more than a hundred levels",
+    )
 
     @model_validator(mode="after")
     def _no_secret(self) -> Self:
@@ -92,6 +97,8 @@ class Data(_Part):
     def _one_choice(self) -> Self:
         if self.categories and not self.encode:
             raise ValueError("data.categories belongs to data.encode: give both.")
+        if self.drop_ids and not self.encode:
+            raise ValueError("data.drop_ids belongs to data.encode: give both.")
         if self.scale == "gower" and not self.encode:
             raise ValueError("data.scale 'gower' belongs to data.encode: give both.")
         if self.columns is not None and self.drop:

@@ -1,14 +1,15 @@
-"""Why an object of a finished job is where it is."""
+"""What the clusters of a finished job are, and why an object is where it is."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-
-import pandas as pd
+from typing import Any
 
 from evdist.data.dataset import Dataset
+from evdist.data.original import OriginalTable
 from evdist.data.scale import Scale
 from evdist.partition import CredalPartition
+from evdist.partition.describe import Description
 from evdist.partition.explain import Explanation
 from evdist.registry import ALGORITHMS
 from evdist.service.jobs.folder import JobFolder
@@ -17,20 +18,35 @@ from evdist.service.jobs.folder import JobFolder
 def explain(
     folder: JobFolder, partition: CredalPartition, i: int, level: float | None
 ) -> Explanation:
-    """`CredalPartition.explain` with the data of the job, where they are attributes."""
-    loaded = folder.stages.get("load")
-    if loaded is None or _metric(folder) in ("precomputed", "pairs"):
-        return partition.explain(i, level=level)
-    data = Dataset.open(loaded.outputs["data"])
-    if data.n != partition.n_objects:
+    """`CredalPartition.explain` with the data of the job in their own units, where it has any."""
+    data = attributes(folder, partition)
+    if data is None:
         return partition.explain(i, level=level)
     rows = data.rows()
-    named = rows if data.columns is None else pd.DataFrame(rows, columns=data.columns)
-    found = partition.explain(i, named, level=level)
     scale = Scale.of_json(folder.stages["validate"].outputs["scale"])
-    if scale is None:
-        return found
-    return replace(found, neighbours=partition.explain(i, scale(rows), level=level).neighbours)
+    compared = rows if scale is None else scale(rows)
+    near = partition.explain(i, compared, level=level).neighbours
+    named = OriginalTable(data)
+    found = partition.explain(i, named if named.named else rows, level=level)
+    return replace(found, neighbours=near)
+
+
+def describe(
+    folder: JobFolder, partition: CredalPartition, text: Any, level: float | None
+) -> Description:
+    """`CredalPartition.describe` with the data of the job in their own units."""
+    data = attributes(folder, partition)
+    table = None if data is None else OriginalTable(data)
+    return partition.describe(table, text=text, level=level)
+
+
+def attributes(folder: JobFolder, partition: CredalPartition) -> Dataset | None:
+    """The data of a job, where they are attributes of its objects."""
+    loaded = folder.stages.get("load")
+    if loaded is None or _metric(folder) in ("precomputed", "pairs"):
+        return None
+    data = Dataset.open(loaded.outputs["data"])
+    return data if data.n == partition.n_objects else None
 
 
 def _metric(folder: JobFolder) -> object:

@@ -172,6 +172,7 @@ def fitted(model: Any) -> dict[str, Any]:
         "iterations": "n_iter_",
         "converged": "converged_",
         "d0": "d0_",
+        "noise_floor": "noise_floor_",
         "bic": "bic_",
         "covariance_model": "covariance_model_",
     }

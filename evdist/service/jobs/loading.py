@@ -96,7 +96,9 @@ def _table(job: Job) -> Table:
     if not data.encode:
         return table
     fit = function("evdist.data.encode:fit_encoding")
-    encoding = fit(table.raw_pieces(), data.scale or "standard", data.categories)
+    encoding = fit(
+        table.raw_pieces(), data.scale or "standard", data.categories, data.drop_ids == "auto"
+    )
     return replace(table, encoding=encoding)
 
 

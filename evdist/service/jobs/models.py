@@ -11,6 +11,7 @@ import numpy as np
 from evdist.data.contents import Piece, Table
 from evdist.data.scale import Scale
 from evdist.partition import CredalPartition
+from evdist.partition.decisions import level_told
 from evdist.registry import ALGORITHMS, load
 from evdist.service.jobs.folder import JobFolder
 from evdist.stores.encoding import StoreError, StoreNotFoundError, as_written, reading
@@ -36,7 +37,9 @@ def trained_on(url: str) -> TrainedOn | None:
         return None
     outputs = loaded.outputs
     encoding = outputs.get("encoding")
-    columns = outputs["columns"] if encoding is None else [one["name"] for one in encoding]
+    columns = outputs["columns"]
+    if encoding is not None:
+        columns = [one["name"] for one in encoding if one["kind"] != "name"]
     return TrainedOn(columns, data.id, encoding)
 
 
@@ -99,7 +102,7 @@ def model_level(url: str) -> float:
     path = join(address(url), "metrics.json")
     content = read_bytes(path)
     with as_written(path, "Run that job again to recreate it."):
-        known = json.loads(content).get("level") if content is not None else None
+        known = level_told(json.loads(content)) if content is not None else None
         if known is not None:
-            return float(known)
-    return float(load_model(url)[0].credal_partition_.level())
+            return known
+    return load_model(url)[0].credal_partition_.level()

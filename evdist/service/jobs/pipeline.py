@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evdist.data.contents import Table
 from evdist.engine.connect import connected, local_workers
@@ -21,7 +21,9 @@ from evdist.engine.growing import grow
 from evdist.engine.progress import Progress
 from evdist.kernels.threads import thread_count
 from evdist.partition import CredalPartition
+from evdist.partition.decisions import level_told
 from evdist.partition.explain import Explanation
+from evdist.partition.merge import ClusterTree
 from evdist.registry import load
 from evdist.service.config import Cluster, JobConfig, read_config
 from evdist.service.jobs.allowed import check_allowed
@@ -34,6 +36,9 @@ from evdist.service.monitor.events import Publisher
 from evdist.stores.encoding import StoreError, reading
 from evdist.stores.paths import read_bytes, replace_bytes
 from evdist.stores.transient import is_transient
+
+if TYPE_CHECKING:
+    from evdist.partition.describe import Description
 
 __all__ = ["JobCancelled", "JobError", "JobResult", "run", "sentence", "stages_of"]
 
@@ -92,8 +97,26 @@ class JobResult:
         Attributes are in the units of the data; distances to members are those of the scaled rows.
         """
         explain = load("evdist.service.jobs.explaining:explain")  # pandas takes a while
-        found: Explanation = explain(self.folder, self.partition, i, self.metrics.get("level"))
+        found: Explanation = explain(self.folder, self.partition, i, level_told(self.metrics))
         return found
+
+    def describe(self, *, text: Any = None) -> Description:
+        """What each cluster is, in the units of the data: `CredalPartition.describe`.
+
+        Parameters
+        ----------
+        text : (n,) sequence of str, optional
+            Texts of the objects, whose words name the clusters.
+        """
+        describe = load("evdist.service.jobs.explaining:describe")
+        found: Description = describe(
+            self.folder, self.partition.in_memory(), text, self.metrics.get("level")
+        )
+        return found
+
+    def tree(self) -> ClusterTree:
+        """Which clusters are hard to tell apart: `CredalPartition.tree`; also in metrics.json."""
+        return self.partition.in_memory().tree()
 
     def predict(self, X: Any, *, id: str | None = None) -> CredalPartition:
         """Place new objects here and now, as the task predict does: X is read, encoded and scaled

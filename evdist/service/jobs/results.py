@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import adjusted_rand_score
+from sklearn import metrics as scores
 
+from evdist.partition.decisions import pairs_of
+from evdist.partition.describe import Description
 from evdist.partition.export import write_table
 from evdist.registry import load
 from evdist.report import render_report
 from evdist.service.jobs.context import Job
+from evdist.service.jobs.explaining import describe
 from evdist.service.jobs.folder import Stage
 from evdist.stores.encoding import reading
 from evdist.stores.paths import read_bytes, replace_bytes
 
+#: Clusters of which metrics.json says how they would become fewer.
+MOST_MERGED = 100
+
 
 def summarise(job: Job) -> dict[str, Any]:
-    """metrics.json: the answer in numbers; objects.parquet: one row per object."""
+    """metrics.json: the answer in numbers; clusters.json: what each cluster is; objects.parquet:
+    one row per object."""
     job.tell("summarise")
     with reading(job.folder.path("masses.zarr"), "Remove it and run the job again."):
         metrics = numbers(job)
+        found = describe(job.folder, job.partition, None, job.summary.level)
+        if job.partition.n_clusters <= MOST_MERGED:
+            metrics["merges"] = [asdict(merge) for merge in job.partition.tree()]
+    for one, card in zip(metrics["clusters"], found, strict=True):
+        one["headline"] = card.headline
+    replace_bytes(job.folder.path("clusters.json"), json.dumps(found.to_json(), indent=1).encode())
     replace_bytes(job.folder.path("metrics.json"), json.dumps(metrics, indent=1).encode())
     # The level is known: no second pass looks for it.
     write_table(job.folder.path("objects.parquet"), job.partition._answer(job.summary.level))
-    return {"files": ["metrics.json", "objects.parquet"]}
+    return {"files": ["metrics.json", "clusters.json", "objects.parquet"]}
 
 
 def numbers(job: Job) -> dict[str, Any]:
     """What metrics.json says."""
     found = job.summary
+    pairs = pairs_of(found.level)
     stages = job.folder.stages
     metrics: dict[str, Any] = {
         "job": job.folder.id,
@@ -42,9 +57,10 @@ def numbers(job: Job) -> dict[str, Any]:
         "n_between": found.n_between,
         "n_outliers": found.n_outliers,
         "level": found.level,
+        **({} if pairs is None else {"levels": pairs.tolist()}),
         "nonspecificity": float(found.nonspecificity),
         "clusters": [
-            {"labelled": int(a), "sure": int(b), "possible": int(c), "expected": float(e)}
+            {"labelled": int(a), "lower": int(b), "upper": int(c), "expected": float(e)}
             for a, b, c, e in zip(
                 found.sizes.labels, found.sizes.lower, found.sizes.upper, found.sizes.expected,
                 strict=True,
@@ -58,7 +74,9 @@ def numbers(job: Job) -> dict[str, Any]:
     if label is not None and len(label) == found.n_objects:
         known = label >= 0
         labels = np.asarray(job.partition.labels())
-        metrics["adjusted_rand_index"] = float(adjusted_rand_score(label[known], labels[known]))
+        metrics["adjusted_rand_index"] = float(
+            scores.adjusted_rand_score(label[known], labels[known])
+        )
     return metrics
 
 
@@ -72,11 +90,12 @@ def report(job: Job) -> dict[str, Any]:
     """report.html: one page to look at."""
     job.tell("report")
     metrics = json.loads(read_bytes(job.folder.path("metrics.json")) or b"{}")
+    clusters = json.loads(read_bytes(job.folder.path("clusters.json")) or b"{}")
     page = render_report(
         job.partition,
         summary=job.summary,
         X=_drawn(job),
-        title=job.config.title or f"Evidential clustering: {job.folder.id}",
+        title=job.config.title or _title(job),
         parameters=_parameters(job),
         timings={name: stage.seconds for name, stage in job.folder.stages.items()},
         history=getattr(job.model, "history_", None),
@@ -86,17 +105,26 @@ def report(job: Job) -> dict[str, Any]:
             if isinstance(value, int | float | str) and name not in ("job", "task")
         },
         notes=metrics["warnings"],
-        describe=_describe(job),
+        describe=_shown_values(job),
+        description=Description.of_json(clusters),
     )  # fmt: skip
     replace_bytes(job.folder.path("report.html"), page.encode())
     return {"files": ["report.html"]}
+
+
+def _title(job: Job) -> str:
+    """What was clustered: the name of its file, else that of the job."""
+    if job.config.data is None:
+        return f"Clusters of {job.folder.id}"
+    name = str(job.config.data.url).rstrip("/").rpartition("/")[2]
+    return f"Clusters of {name}"
 
 
 def _shepard(model: Any) -> Any:
     return model.shepard_pairs() if hasattr(model, "shepard_pairs") else None
 
 
-def _describe(job: Job) -> Any:
+def _shown_values(job: Job) -> Any:
     """What is shown of an object that is pointed at: its values as they stood in the table."""
     if _drawn(job) is None:
         return None
@@ -108,7 +136,7 @@ def _describe(job: Job) -> Any:
     def look(rows: NDArray) -> tuple[list[str], list[list[str]]]:
         values = np.asarray(data.X.oindex[rows, :])
         if encoding is not None:
-            return [column.name for column in encoding.columns], encoding.decoded(values)
+            return [column.name for column in encoding.used], encoding.decoded(values)
         names = data.columns or [f"column {j}" for j in range(data.d)]
         return names, [[f"{value:.4g}" for value in column] for column in values.T]
 
