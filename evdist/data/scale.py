@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 #: "standard": mean and standard deviation; "robust": median and interquartile range.
 KINDS = ("standard", "robust")
 #: The widest columns that have this share of the variance of all are said to dwarf the others when
-#: the spread of each is this many times the median spread.
+#: the spread of each is this many times the median spread; of few columns, which are mostly
+#: coordinates of one kind, so many times.
 SHARE, DWARFS = 0.9, 10.0
+FEW, FEW_DWARF = 3, 100.0
 #: Rows that medians, quartiles and the look at spreads are taken from; more change the third digit.
 SAMPLE = 1_000_000
 LOOKED_AT = 100_000
@@ -91,6 +93,6 @@ def dwarfing(spread: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     order = np.argsort(-spread, kind="stable")
     parts = np.cumsum((spread[order] / alive[-1]) ** 2)  # whose sums are finite
     large = order[: 1 + int(np.searchsorted(parts, SHARE * parts[-1]))]
-    if spread[large[-1]] <= DWARFS * usual:
+    if spread[large[-1]] <= (DWARFS if len(alive) > FEW else FEW_DWARF) * usual:
         return large[:0], 1.0
     return large, float(spread[large[0]] / usual)

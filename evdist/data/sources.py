@@ -303,7 +303,7 @@ def known_metric(metric: object) -> str:
         here = f", which is {own} here" if own else ""
         raise ValueError(
             f"metric must be one of {', '.join(sorted(METRICS))}, precomputed, pairs (EVCLUS also "
-            f"takes auto and geodesic), or a callable, got {metric!r}{here}."
+            f"takes auto, geodesic and layout), or a callable, got {metric!r}{here}."
         )
     return metric
 

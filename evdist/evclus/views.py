@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
+from scipy import optimize
 
 from evdist.features.layout import NeighbourLayout
 from evdist.partition import CredalPartition
@@ -92,7 +92,7 @@ class Views:
         """
         masses = [np.asarray(view.mass) for view in self.partitions.values()]
         self.matching = np.array([
-            linear_sum_assignment(-joint[:, 1:-1].T.astype(float) @ mass[:, 1:-1])[1]
+            optimize.linear_sum_assignment(-joint[:, 1:-1].T.astype(float) @ mass[:, 1:-1])[1]
             for mass in masses
         ])  # fmt: skip
         return self._mean(masses)

@@ -18,7 +18,7 @@ k       neighbours
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -120,15 +120,14 @@ class NeighbourLayout(RowTransformer):
         chosen = None
         if n > self.n_sample:
             chosen = np.sort(rng.choice(n, int(self.n_sample), replace=False))
-        index = NeighbourIndex.build(
-            self._compared(X if chosen is None else X[chosen]), seed, threads
-        )
+        rows = self._compared(X if chosen is None else X[chosen])
+        index = NeighbourIndex.build(rows, seed, threads)
         k = min(int(self.n_neighbors), index.n - 1)
         Y = self._laid_out(index, k, rng, threads)
         keep = np.arange(index.n)
         if index.n > ANCHORS:
             keep = np.sort(rng.choice(index.n, ANCHORS, replace=False))
-        self._anchors, self._places = index.rows[keep] + index.centre, Y[keep]
+        self._anchors = Anchors(rows[index.order[keep]], Y[keep])
         self._n_features_out = int(self.n_components)
         if chosen is None:
             self.embedding_ = np.empty_like(Y)
@@ -137,14 +136,10 @@ class NeighbourLayout(RowTransformer):
             found = index.search(self._compared(X), k, threads)
             self.embedding_ = _among(Y, *found, threads)
             self.embedding_[chosen[index.order]] = Y
-        self.__dict__.pop("_index", None)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.float32]:
-        """Lay out the objects and return where they lie.
-
-        Not what `transform` gives for the same rows, which it places by their neighbours.
-        """
+        """Lay out the objects and return where they lie."""
         return self.fit(X).embedding_
 
     def _laid_out(
@@ -169,20 +164,22 @@ class NeighbourLayout(RowTransformer):
 
     def _features(self, X: NDArray) -> NDArray[np.float64]:
         check_is_fitted(self, "_anchors")
-        threads = thread_count(self.n_jobs)
-        if "_index" not in self.__dict__:
-            self._index = NeighbourIndex.build(self._anchors, 0, threads)
-        k = min(int(self.n_neighbors), self._index.n)
-        found = self._index.search(self._compared(X), k, threads)
-        return _among(self._places[self._index.order], *found, threads).astype(np.float64)
+        rows = self._compared(X)
+        found = self._anchors.place(rows, int(self.n_neighbors), thread_count(self.n_jobs))
+        return found.astype(np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
 
     # ------------------------------------------------------------------ on disk
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """What a fitted layout needs to place new objects; :meth:`of_arrays` takes it back."""
         angles = float(self.metric == "cosine")
         return {
-            "anchors": self._anchors,
-            "places": self._places,
+            "anchors": self._anchors.rows,
+            "places": self._anchors.places,
             "numbers": np.array([self.n_neighbors, angles]),
         }
 
@@ -192,9 +189,37 @@ class NeighbourLayout(RowTransformer):
         k, angles = (float(value) for value in arrays["numbers"])
         anchors, places = arrays["anchors"], arrays["places"]
         made = cls(places.shape[1], n_neighbors=int(k), metric="cosine" if angles else "euclidean")
-        made._anchors, made._places = anchors, places
+        made._anchors = Anchors(anchors, places)
         made.n_features_in_, made._n_features_out = anchors.shape[1], places.shape[1]
         return made
+
+
+@dataclass
+class Anchors:
+    """Objects of the layout that new ones are placed by.
+
+    Attributes
+    ----------
+    rows : (m, d) float32 array
+    places : (m, n_components) float32 array
+        Where they lie.
+    """
+
+    rows: NDArray[np.float32]
+    places: NDArray[np.float32]
+    _index: NeighbourIndex | None = field(default=None, compare=False)
+
+    def place(self, X: NDArray[np.float32], k: int, threads: int) -> NDArray[np.float32]:
+        """Where rows X lie: among their k nearest anchors; on an anchor that they are equal to."""
+        if self._index is None:
+            self._index = NeighbourIndex.build(self.rows, 0, threads)
+        index = self._index
+        where = self.places[index.order]
+        places, squared = index.search(X, min(k, index.n), threads)
+        found = _among(where, places, squared, threads)
+        same = squared[:, 0] == 0
+        found[same] = where[places[same, 0]]
+        return found
 
 
 @dataclass(frozen=True)

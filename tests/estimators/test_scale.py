@@ -65,7 +65,8 @@ def test_a_few_wide_columns_dominate_the_widest_first():
     cars = np.array([6.0, 1.8, 123.9, 68.6, 0.53, 0.98, 1.79, 0.5, 0.5, 0.74, 1.6])
     large, times = dwarfing(cars)
     assert large.tolist() == [2, 3] and times == pytest.approx(123.9 / 1.6)
-    assert dwarfing(np.array([1.0, 50.0]))[0].tolist() == [1], "of two the smaller is usual"
+    assert dwarfing(np.array([1.0, 500.0]))[0].tolist() == [1], "of two the smaller is usual"
+    assert not len(dwarfing(np.array([1.0, 50.0]))[0]), "two columns are coordinates"
     pixels = np.array([0.01] * 40 + [0.3] * 60)
     assert not len(dwarfing(pixels)[0]), "many wide columns are no exception"
 

@@ -47,7 +47,7 @@ def test_very_many_focal_sets_are_told_before_the_work(X):
         ("n_clusters", True, "n_clusters must be an integer of at least 1, got True"),
         ("n_clusters", N + 1, f"at most the number of objects, got {N + 1} clusters for .*={N}"),
         ("n_dissimilarities", 0, "n_dissimilarities must be an integer of at least 1, got 0"),
-        ("metric", "euclid", "metric must be one of chebyshev, .*, pairs, or a callable, got 'eu"),
+        ("metric", "euclid", "metric must be one of chebyshev, .*, or a callable, got 'eu"),
         ("metric", "manhattan", "got 'manhattan', which is cityblock here"),
         ("metric", ["x"], r"metric must be one of .*, got \['x'\]"),
         ("focal_sets", "all", r"must be a FocalSets or one of \('simple', .*'select'\), got 'all'"),

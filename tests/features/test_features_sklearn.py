@@ -23,6 +23,7 @@ from evdist.features import (
     GeodesicMap,
     KernelFDA,
     KernelPCCA,
+    NeighbourLayout,
 )
 
 MUST, CANNOT = [(0, 1), (2, 3)], [(0, 2), (1, 4)]
@@ -61,6 +62,7 @@ class LinkedDMLEig(_Linked, DMLEig):
         LFDA(),
         DissimilarityPCA(1),
         GeodesicMap(3),
+        NeighbourLayout(2, n_neighbors=5),
     ]
 )
 def test_scikit_learns_own_checks(estimator, check):

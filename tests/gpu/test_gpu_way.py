@@ -19,7 +19,7 @@ from evdist.evclus.rows.torch import TorchKernels
 #: Modules entered on the way, at most, the kernel's own included.
 MOST_HOPS = 6
 #: Modules that X enters again after it has left them, at most.
-MOST_RETURNS = 3
+MOST_RETURNS = 4
 SHARED = ["evclus.estimator", "evclus.solver", "engine.loop", "evclus.irqp"]
 
 

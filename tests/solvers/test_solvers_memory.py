@@ -57,7 +57,7 @@ def test_the_cure_helps(little):
     assert len(model.fit(X[:500]).labels_) == 500
 
 
-@pytest.mark.parametrize("family", ["pairs", "full", "select", FocalSets.full(10)])
+@pytest.mark.parametrize("family", ["pairs", "select", FocalSets.full(10)])
 def test_focal_sets_count(monkeypatch, family):
     there = projected(1000, 5, 12).total
     monkeypatch.setattr(
