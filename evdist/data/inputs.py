@@ -146,14 +146,29 @@ def _reads_as_number(value: str | bytes) -> bool:
     return True
 
 
+#: Values as large as this cannot be squared and summed.
+TOO_LARGE = 1e150
+
+
 def refuse_bad_values(X: NDArray[Any], first: int = 0) -> None:
-    """NaN and infinity, with the row, the column and the cure; `first` is the number of row 0."""
+    """NaN, infinity and what has no square, with the row, the column and the cure.
+
+    `first` is the number of row 0.
+    """
+    limit = TOO_LARGE if X.dtype.kind != "f" else min(TOO_LARGE, float(np.finfo(X.dtype).max))
     for lo in range(0, len(X), 65_536):
-        bad = ~np.isfinite(X[lo : lo + 65_536])
+        bad = ~(np.abs(X[lo : lo + 65_536]) < limit)  # NaN is not smaller
         if bad.any():
             row, column = np.argwhere(bad)[0]
+            value = X[lo + row, column]
+            what = "NaN or infinity" if not np.isfinite(value) else "numbers too large to square"
             raise ValueError(
-                "X must not contain NaN or infinity, but row "
-                f"{first + lo + row}, column {column} is {X[lo + row, column]}. "
-                "Fill in the value or leave that row out."
+                f"X must not contain {what}, but row {first + lo + row}, column {column} is "
+                f"{value}. {_CURE_OF_VALUES[bool(np.isfinite(value))]}"
             )
+
+
+_CURE_OF_VALUES = {
+    False: "Fill in the value or leave that row out.",
+    True: "Correct the value, or leave that row out.",
+}

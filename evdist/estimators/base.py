@@ -24,6 +24,7 @@ from evdist.data.scale import (
     spreads,
 )
 from evdist.estimators.callbacks import SweepCallbacks
+from evdist.estimators.checks import tell_of_copies
 from evdist.estimators.saved import SavedModel
 from evdist.partition import CredalPartition
 from evdist.partition.ids import ids_of
@@ -69,6 +70,8 @@ class CredalEstimator(SavedModel, SweepCallbacks):
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
+        if check.get("reset", True) and getattr(self, "metric", None) not in _NO_COLUMNS:
+            tell_of_copies(X, getattr(self, "n_clusters", None))
         if hasattr(self, "scale"):
             X = self._scaled(X, fitted=not check.get("reset", True))
         return X

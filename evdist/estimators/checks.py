@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -66,6 +67,29 @@ def at_most_objects(n_clusters: int, n: int) -> None:
             f"n_clusters must be at most the number of objects, got {n_clusters} clusters "
             f"for n_samples={n}."
         )
+
+
+class CopiesWarning(UserWarning):
+    """Fewer different rows than clusters."""
+
+
+def tell_of_copies(X: NDArray[Any], n_clusters: Any) -> None:
+    """Warn where X has fewer different rows than clusters: some of these must stay empty.
+
+    Nearly always the first rows show that it has enough, and no other is looked at.
+    """
+    if not isinstance(n_clusters, Integral) or n_clusters < 2:
+        return
+    for rows in (X[: 20 * int(n_clusters)], X):
+        different = len(np.unique(rows, axis=0))
+        if different >= n_clusters:
+            return
+    warnings.warn(
+        f"X has {different} different row{'s' * (different > 1)} for {n_clusters} clusters, so "
+        f"that some of these stay empty. Ask for {different} at most.",
+        CopiesWarning,
+        stacklevel=5,
+    )
 
 
 def focal_family(focal_sets: Any, n_clusters: int, known: Sequence[str]) -> FocalSets | str:

@@ -83,10 +83,10 @@ class EVCLUS(RowMasses, CredalClusterer):
         "geodesic" measures along the data, for clusters of any shape: all rows, including new
         ones, are first mapped by `evdist.features.GeodesicMap`. "layout" lays neighbours together
         and strangers apart, for clusters in many attributes (`evdist.features.NeighbourLayout`).
-        "auto" combines all three: with four columns or more an object's masses are the mean of
-        those that several views give it (`views_`, docs/decisions/metric-auto.md); with fewer a
-        sample is clustered with "euclidean" and "geodesic", and the one whose clusters separate
-        fewer neighbours is taken.
+        "auto" combines all three: with four columns and 500 objects or more an object's masses are
+        the mean of those that several views give it (`views_`, docs/decisions/metric-auto.md);
+        with fewer columns a sample is clustered with "euclidean" and "geodesic", and the one whose
+        clusters separate fewer neighbours is taken; with fewer objects it is "euclidean".
         A sparse matrix always holds the dissimilarities of the pairs it stores.
     scale : {"standard", "robust"} or None, default=None
         Centre each column of X and divide it by its spread: mean and standard deviation, or

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evdist.data.inputs import load
 from evdist.data.pair_checks import checked_pairs
 from evdist.data.sources import PairList, Source, is_pair_list, make_source
@@ -24,6 +27,8 @@ def rows_to_compare(
     noise_floor = check_noise_floor(model.noise_floor)
     X = load(X) if listed else model._table(X, ensure_min_samples=2)
     metric, threads, made = model.metric, thread_count(model.n_jobs), None
+    if not listed and isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        _refuse_large(X)
     if isinstance(metric, str) and metric in ("auto", *MAPS) and not listed:
         if attributes is not None:
             raise ValueError(_ATTRIBUTES)
@@ -53,4 +58,15 @@ def rows_to_compare(
     return X, data, c, None
 
 
+def _refuse_large(X: NDArray[Any]) -> None:
+    """Kernels compare in single precision, where larger numbers have no square."""
+    largest = max(float(X.max()), -float(X.min()))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"EVCLUS compares in single precision and needs numbers below {_LARGEST:g}, but X goes "
+            f'up to {largest:.3g}. Divide X by a number, or set scale="standard".'
+        )
+
+
+_LARGEST = 1e18
 _ATTRIBUTES = "attributes belong to a list of pairs; here X has them: leave it out."

@@ -17,14 +17,19 @@ from scipy import sparse
 from sklearn import neighbors
 
 from evdist.evclus.resolution import NEIGHBOURS
+from evdist.evclus.views import FROM_COLUMNS, FROM_OBJECTS
 
 #: Objects that are clustered both ways: so many, or so many for each cluster.
 SAMPLE, PER_CLUSTER = 1_000, 30
 
 
 def less_cut(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
-    """The metric for an EVCLUS with these settings; "euclidean" if both cut alike."""
-    if n_clusters == 1:
+    """The metric for an EVCLUS with these settings; "euclidean" if both cut alike.
+
+    With so many columns that there would be views of more objects, "euclidean" always: of a few
+    hundred objects, distances along the data were never better (docs/decisions/metric-auto.md).
+    """
+    if n_clusters == 1 or (X.shape[1] >= FROM_COLUMNS and len(X) < FROM_OBJECTS):
         return "euclidean"
     m = min(len(X), max(SAMPLE, PER_CLUSTER * n_clusters))
     rows = np.sort(np.random.default_rng(seed).choice(len(X), m, replace=False))

@@ -42,6 +42,9 @@ from evdist.stores.paths import join, read_bytes
 
 #: Columns from which on there are views: a layout of fewer loses what distances show.
 FROM_COLUMNS = 4
+#: Objects from which on there are views: neighbours of fewer are far away, and layouts and ways
+#: along the data invent clusters from them (docs/decisions/metric-auto.md).
+FROM_OBJECTS = 500
 #: Clusters up to which there are views: their bets are so many columns each.
 MOST_CLUSTERS = 64
 #: Name of a view, where it compares, and how.
@@ -131,8 +134,8 @@ class Views:
 
 
 def has_views(X: NDArray[Any], n_clusters: int) -> bool:
-    """Whether "auto" combines views of rows X, or takes one metric of two."""
-    return X.shape[1] >= FROM_COLUMNS and len(X) > n_clusters and 1 < n_clusters <= MOST_CLUSTERS
+    """Whether "auto" combines views of rows X."""
+    return X.shape[1] >= FROM_COLUMNS and len(X) >= FROM_OBJECTS and 1 < n_clusters <= MOST_CLUSTERS
 
 
 def viewed(

@@ -45,7 +45,7 @@ def test_a_lost_database_is_named_and_the_job_is_not_queued_for_ever(tmp_path):
     with postgres() as url, prefect_server(tmp_path, url) as prefect:
         port = url.rpartition(":")[2].partition("/")[0]
         for one in psutil.process_iter(["name", "cmdline"]):
-            if one.info["name"] == "postgres" and {"-p", port} <= set(one.info["cmdline"]):
+            if one.info["name"] == "postgres" and {"-p", port} <= set(one.info["cmdline"] or ()):
                 one.kill()
         began = time.monotonic()
         client = Client(storage, prefect.api_url)
