@@ -11,7 +11,9 @@ of clusters of the index. Bounds, for each of the two methods:
 * the mean silhouette of the labels is at most .01 below that of k-means, and on at most three
   tables by more than .05;
 * EVCLUS calls at most .15 outliers where at most .03 lie beyond the fence on the distance to the
-  fifth neighbour.
+  fifth neighbour;
+* n_clusters="auto" says one cluster only where the best silhouette of k-means is below .30 or
+  HDBSCAN finds one cluster or none.
 
 With --command each table is also clustered by `evdist cluster`, from its file.
 """
@@ -39,7 +41,7 @@ from evdist.features import TableEncoder
 from evdist.service.cli.app import app
 
 METHODS = {"EVCLUS": EVCLUS, "ECM": ECM}
-CLEAR, FEW_BEYOND = 0.40, 0.03
+CLEAR, FEW_BEYOND, VAGUE = 0.40, 0.03, 0.30
 
 
 def tables(folder: Path, only: str, most: int) -> Iterator[tuple[str, pd.DataFrame, object, int]]:
@@ -74,6 +76,16 @@ def silhouette(X: np.ndarray, labels: np.ndarray) -> float:
     return float(silhouette_score(X, labels)) if 1 < len(np.unique(labels)) < len(X) else 0.0
 
 
+def is_one_too_few(X: np.ndarray, dense: int) -> bool:
+    """Whether k-means, with the best of 2 to 8 clusters, and HDBSCAN see more than one cluster."""
+    most = min(8, len(np.unique(X, axis=0)) - 1, len(X) // 10)
+    found = [
+        silhouette(X, KMeans(c, n_init=3, random_state=0).fit(X).labels_)
+        for c in range(2, most + 1)
+    ]
+    return dense > 1 and max(found, default=0.0) >= VAGUE
+
+
 def by_command(name: str, table: pd.DataFrame, method: str, c: int) -> str:
     """What the command says: its line of sure, between and outliers, or its error."""
     with tempfile.TemporaryDirectory() as folder:
@@ -96,6 +108,7 @@ def main() -> int:
     below: dict[str, list[float]] = {name: [] for name in METHODS}
     unsure: dict[str, list[str]] = {name: [] for name in METHODS}
     strange: dict[str, list[str]] = {name: [] for name in METHODS}
+    too_few: list[str] = []
     for name, table, label, c in tables(given.folder, given.only, given.most):
         try:
             X = TableEncoder(drop_ids=True).fit_transform(table).to_numpy(float)
@@ -124,6 +137,8 @@ def main() -> int:
             ari = "" if label is None else f" ARI {adjusted_rand_score(label, model.labels_):.2f}"
             line.append(f"{method} {own:.2f} sure {sure:.0%} out {outliers:.0%}{ari}")
         auto = EVCLUS("auto", random_state=0).fit(X).n_clusters_
+        if auto == 1 and is_one_too_few(X, dense):
+            too_few.append(name)
         print("  ".join([*line, f"auto {auto}"]), flush=True)
         if given.command:
             for method in METHODS:
@@ -138,6 +153,7 @@ def main() -> int:
         worse = int((np.array(below[method]) < -0.05).sum())
         bounds.at_most(f"{method}: tables worse by more than .05", worse, 3)
     bounds.at_most("EVCLUS: outliers that no distance sees", len(strange["EVCLUS"]), 0)
+    bounds.at_most(f'"auto" says one in spite of both peers {too_few}', len(too_few), 0)
     return bounds.finish()
 
 

@@ -14,8 +14,8 @@ asked, since clusters that touch have no saddle between them: if the best silhou
 more than one cluster would have (ROUND), and HDBSCAN finds two clusters or more as well, the number
 is that of the silhouette.
 Columns of two values, such as the indicators of a category, are left out where there are others:
-every combination of levels would be a mode. What was measured stands in
-docs/decisions/number-of-clusters.md.
+every combination of levels would be a mode. The two others are asked of all columns as well. What
+was measured stands in docs/decisions/number-of-clusters.md.
 
 Symbols
 -------
@@ -101,16 +101,17 @@ class Modes:
 
 def find_modes(source: Source | PairList) -> Modes:
     """The modes among a sample of the objects: the same for the same objects, whatever the seed."""
-    source = _without_indicators(source)
     if isinstance(source, PairList):
         raise ValueError(
             'n_clusters="auto" needs the dissimilarity of any two objects, which a list of pairs '
             "does not have. Say how many clusters there are, or pass attributes or a square matrix."
         )
     most = SAMPLE_CALLABLE if isinstance(source, CallableSource) else SAMPLE
+    whole, source = source, _without_indicators(source)
     if source.n > most:
         drawn = np.random.default_rng([source.n, 29]).choice(source.n, most, replace=False)
-        source = source.subset(np.sort(drawn).astype(np.uint32))
+        some = np.sort(drawn).astype(np.uint32)
+        whole, source = whole.subset(some), source.subset(some)
     m = source.n
     if m < 6:
         return Modes(np.array([MOST]))
@@ -131,11 +132,9 @@ def find_modes(source: Source | PairList) -> Modes:
     modes = Modes(strength[strength > 0.06])
     if modes.choose() > 1 or not _has_squares(source):
         return modes
-    others, best = _round_clusters(source.rows)
-    touching = (
-        best >= ROUND[min(source.rows.shape[1], len(ROUND)) - 1]
-        and _dense_clusters(source.rows) > 1
-    )
+    others, touching = _touching_clusters(source.rows)
+    if not touching and _has_squares(whole) and whole.rows.shape != source.rows.shape:
+        others, touching = _touching_clusters(whole.rows)
     return Modes(modes.strength, others, touching)
 
 
@@ -148,7 +147,7 @@ def _has_squares(source: Source | PairList) -> TypeGuard[AttributeSource]:
     return isinstance(source, AttributeSource) and METRICS[source.name][0] == "squares"
 
 
-def _without_indicators(source: Source | PairList) -> Source | PairList:
+def _without_indicators(source: Source) -> Source:
     """Without columns of two values, where other columns are left."""
     if not _has_squares(source) or source.metric.whiten is not None:
         return source
@@ -158,6 +157,13 @@ def _without_indicators(source: Source | PairList) -> Source | PairList:
     if not two.any() or two.all():
         return source
     return AttributeSource.of(np.ascontiguousarray(rows[:, ~two]), source.name)
+
+
+def _touching_clusters(rows: NDArray[np.float32]) -> tuple[tuple[int, ...], bool]:
+    """Numbers of clusters, the best first, and whether there are clusters that no saddle parts."""
+    others, best = _round_clusters(rows)
+    alike = ROUND[min(rows.shape[1], len(ROUND)) - 1]
+    return others, best >= alike and _dense_clusters(rows) > 1
 
 
 def _round_clusters(rows: NDArray[np.float32]) -> tuple[tuple[int, ...], float]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evdist import ECM
 from evdist.data.sources import AttributeSource
 from evdist.estimators.number import StructureWarning, find_modes
+from evdist.features import TableEncoder
 
 
 def blobs(apart: float, d: int = 2, seed: int = 0):
@@ -35,3 +37,9 @@ def test_one_cluster_is_told_with_two_numbers_to_try():
     X = np.random.default_rng(0).normal(size=(300, 2))
     with pytest.warns(StructureWarning, match=r"one cluster.*next best numbers are \d and \d"):
         assert ECM("auto", random_state=0).fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize(("name", "c"), [("sm_ccard", 2), ("USArrests", 1), ("birthwt", 1)])
+def test_one_is_said_only_where_k_means_and_hdbscan_do_not_contradict(shared, name, c):
+    table = pd.read_csv(shared / f"data/tables/{name}.csv.gz")
+    assert count(TableEncoder(drop_ids=True).fit_transform(table).to_numpy(float)) == c
