@@ -17,9 +17,9 @@ from numpy.typing import DTypeLike, NDArray
 from evdist.belief import FocalSets, singleton_belief
 from evdist.kernels.sparse_rows import decode
 from evdist.partition import decisions, views
-from evdist.partition.calibrate import Calibration, bets, known_rows, match, pick_level
+from evdist.partition.calibrate import Calibration, calibrate
 from evdist.partition.explain import Explanation, explain
-from evdist.partition.rows import gather_rows, map_rows, select_rows
+from evdist.partition.rows import gather_rows, map_rows
 from evdist.partition.sparse import SparseMasses
 from evdist.partition.sparse_views import BLOCK_WIDTH, LIST_VIEWS, has_list_views, joined
 from evdist.partition.summary import ClusterSizes, Summary, add_tallies, tally
@@ -190,51 +190,40 @@ class DerivedViews:
         """
         return self._view(decisions.margin, None)
 
-    def calibrate(self, labels: Any, risk: float = 0.02) -> Calibration:
-        """The lowest level at which at most ``risk`` of the known sure objects are wrong.
+    def calibrate(
+        self,
+        labels: Any,
+        risk: float = 0.02,
+        *,
+        confidence: float | None = None,
+        random_state: int = 0,
+    ) -> Calibration:
+        """The lowest level at which at most ``risk`` of the sure objects are wrong.
 
-        Clusters are matched to classes one to one, with the fewest errors. A few labels tell
-        little: ``bound`` of the answer says how large the risk may be all the same.
+        Half of the known objects, drawn at random, match the clusters to the classes (one to one,
+        with the fewest errors) and choose the level; its risk is measured on the other half. A few
+        labels tell little: ``bound`` of the answer says how large the risk may be all the same.
 
         Parameters
         ----------
         labels : mapping, (n,) array or CredalPartition
             Classes of some objects, {object: class} or with -1 for unknown ones; or another
             partition of the same objects, such as that of a Bootclus, whose normalised pignistic
-            probabilities then stand for the classes.
+            probabilities then stand for the classes. What is said of the risk holds where the known
+            objects are a random sample of those to be judged.
         risk : float
+        confidence : float, optional
+            Such as 0.95: the level is then one whose risk is at most ``risk`` with this
+            confidence, and 1 (no object is sure) where the labels are too few to show it. To show 2
+            % takes 149 sure objects without an error in the second half.
+        random_state : int
+            Of the halves.
 
         Returns
         -------
         Calibration, with the ``level`` for :meth:`decide`.
         """
-        if not 0.0 <= risk < 1.0:
-            raise ValueError(f"risk must lie in [0, 1), got {risk}.")
-        n, c = int(self.mass.shape[0]), self.n_clusters
-        if isinstance(labels, DerivedViews):
-            if labels.mass.shape[0] != n:
-                raise ValueError(
-                    f"The other partition must be of the same {n} objects, it has "
-                    f"{labels.mass.shape[0]}."
-                )
-            rows, y, other = np.arange(n), np.asarray(labels.labels()), labels
-        else:
-            (rows, y), other = known_rows(labels, n), None
-        part = type(self)(select_rows(self.mass, rows), self.focal_sets)  # type: ignore[call-arg]
-        r = np.asarray(part._view(decisions.second_doubt, None))
-        cluster = np.asarray(part.labels("pignistic"))
-        kept = ~np.asarray(part.outliers())
-        cluster, y, r, rows = cluster[kept], y[kept], r[kept], rows[kept]
-        to = match(cluster, y, c)[cluster]
-        if other is None:
-            error = (to != y).astype(np.float64)
-        else:
-            bet = partial(bets, focal=other.focal_sets, cluster=np.maximum(to, 0))
-            found = map_rows(bet, select_rows(other.mass, rows), width=2, dtype=float)
-            right, total = np.asarray(found).T
-            right = right * (to >= 0)
-            error = 1.0 - np.divide(right, total, out=np.zeros_like(right), where=total > 0)
-        return pick_level(r, error, risk)
+        return calibrate(self, labels, risk, confidence, random_state)
 
     def explain(
         self, i: int, X: Any = None, *, level: float | decisions.Decisions | None = None

@@ -12,10 +12,17 @@ import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 from tolerances import ROUNDING
 
 from evdist import CredalPartition, FocalSets
-from evdist.partition.calibrate import pick_level, wrong
+from evdist.partition.calibrate import (
+    certified,
+    first_part,
+    pick_level,
+    upper_bound,
+    wrong,
+)
 from evdist.partition.decisions import (
     LEVELS,
     Level,
@@ -239,16 +246,19 @@ class TestCalibrate:
         p = rng.random(n)
         return CredalPartition.from_fuzzy(np.column_stack([1 - p, p])), (rng.random(n) < p) * 1
 
-    def test_the_risk_is_kept_on_the_known_objects(self) -> None:
+    def test_the_level_is_chosen_on_one_half_and_its_risk_measured_on_the_other(self) -> None:
         p, y = self.blurred()
         known = np.where(np.arange(4000) < 600, y, -1)
         found = p.calibrate(known, risk=0.05)
         d = p.decide(found.level)
-        wrong_ones = wrong(p.labels(), y, 2)
-        assert wrong_ones[:600][d.sure[:600]].mean() == found.risk <= 0.05 < found.bound
-        assert found.n_sure == d.sure[:600].sum()
-        assert wrong_ones[d.sure].mean() < found.bound
-        assert "95 % confidence" in str(found)
+        error = wrong(p.labels(), y, 2)
+        first = first_part(600, 0)
+        assert (found.n_chosen, found.n_known) == (first.sum(), 600 - first.sum()) == (300, 300)
+        assert error[:600][d.sure[:600] & first].mean() <= 0.05
+        assert error[:600][d.sure[:600] & ~first].mean() == found.risk < found.bound
+        assert found.n_sure == (d.sure[:600] & ~first).sum()
+        assert error[d.sure].mean() < found.bound
+        assert "95% confidence" in str(found)
 
     def test_labels_may_be_a_mapping_of_any_classes(self) -> None:
         p, y = self.blurred()
@@ -263,17 +273,66 @@ class TestCalibrate:
             p.calibrate(p[:10])
 
     def test_no_level_may_do(self) -> None:
-        found = pick_level(np.array([0.1, 0.2]), np.array([1.0, 1.0]), 0.02)
+        assert pick_level(np.array([0.1, 0.2]), np.array([1.0, 1.0]), 0.02) == 1.0
+        p = CredalPartition.from_fuzzy([[0.9, 0.1], [0.8, 0.2]] * 20)
+        found = p.calibrate(np.arange(40) % 4 // 2, risk=0.02)  # classes that are no clusters
         assert (found.level, found.n_sure, found.bound) == (1.0, 0, 1.0)
+        assert "none of 20 others is sure" in str(found)
 
     @given(st.lists(st.tuples(st.floats(0, 0.5), st.booleans()), min_size=1), st.floats(0, 0.9))
     def test_the_level_parts_the_known_objects_as_it_says(self, rows, risk) -> None:
         r, e = (np.array(part, dtype=float) for part in zip(*rows, strict=True))
-        found = pick_level(r.round(3), e, risk)
-        if found.n_sure:
-            assert e[np.argsort(r.round(3), kind="stable")][: found.n_sure].mean() <= risk + 1e-12
-            assert found.risk <= risk <= 1
-            assert found.risk <= found.bound
+        sure = r.round(3) < 1.0 - pick_level(r.round(3), e, risk)
+        assert not sure.any() or e[sure].mean() <= risk + 1e-12
+
+    @given(
+        st.lists(st.tuples(st.floats(0, 0.5), st.floats(0, 1)), min_size=1, max_size=60),
+        st.floats(0, 0.9),
+        st.booleans(),
+        st.integers(0, 5),
+    )
+    def test_a_level_with_confidence_has_the_bound_that_was_asked_for(
+        self, rows, risk, whole, seed
+    ) -> None:
+        r, e = (np.array(part, dtype=float) for part in zip(*rows, strict=True))
+        e = e.round() if whole else e
+        found = certified(r, e, first_part(len(r), seed), risk, 0.9)
+        assert found.bound == (risk if found.level < 1.0 else 1.0)
+        assert found.n_sure == 0 or found.risk <= risk
+
+    def test_the_bound_is_that_of_clopper_and_pearson(self) -> None:
+        assert upper_bound(0, 100, 0.95, True) == pytest.approx(1 - 0.05 ** (1 / 100))
+        assert binom.cdf(3, 50, upper_bound(3, 50, 0.9, True)) == pytest.approx(0.1)
+        assert upper_bound(3, 50, 0.9, True) < upper_bound(3, 50, 0.9, False) < 0.2
+        assert upper_bound(5, 5, 0.95, True) == 1.0
+
+    @pytest.mark.parametrize("apart", [2.0, 4.0])
+    def test_its_promises_hold(self, apart: float) -> None:
+        """Of 400 draws of labels, bounds and risks are broken in at most 5 % + 3 standard errors.
+
+        The clusters are halves of the line between two Gaussians, the error of a sure object is
+        known; few labels and a partition that is too sure of itself make it hard.
+        """
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 2, 20_000)
+        x = rng.normal(size=20_000) + apart * (y - 0.5)
+        bet = 1 / (1 + np.exp(-3 * apart * x))
+        p = CredalPartition.from_fuzzy(np.column_stack([1 - bet, bet]))
+        r, error = np.minimum(bet, 1 - bet), (bet > 0.5) != y
+        broken = np.zeros(2)
+        for seed in range(400):
+            rows = rng.choice(20_000, 120, replace=False)
+            known = dict(zip(rows.tolist(), y[rows].tolist(), strict=True))
+            for j, confidence in enumerate((None, 0.95)):
+                found = p.calibrate(known, 0.1, confidence=confidence, random_state=seed)
+                if found.level < 1.0:
+                    broken[j] += error[r < 1 - found.level].mean() > found.bound
+        assert (broken / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)).all(), broken
+
+    @pytest.mark.parametrize("confidence", [0.0, 1.0, 95])
+    def test_a_confidence_that_means_nothing_is_refused(self, confidence: float) -> None:
+        with pytest.raises(ValueError, match="confidence must lie between 0 and 1, such"):
+            CredalPartition.from_labels([0, 1]).calibrate([0, 1], confidence=confidence)
 
     @pytest.mark.parametrize(
         ("labels", "message"),
