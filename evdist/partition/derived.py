@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from evdist.belief import FocalSets, singleton_belief
 from evdist.kernels.sparse_rows import decode
-from evdist.partition import decisions, views
+from evdist.partition import conformal, decisions, views
 from evdist.partition.calibrate import Calibration, calibrate
 from evdist.partition.explain import Explanation, explain
 from evdist.partition.rows import gather_rows, map_rows
@@ -224,6 +224,45 @@ class DerivedViews:
         Calibration, with the ``level`` for :meth:`decide`.
         """
         return calibrate(self, labels, risk, confidence, random_state)
+
+    def conformal(
+        self,
+        alpha: float = 0.1,
+        *,
+        labels: Any = None,
+        score: Literal["aps", "lac"] = "aps",
+        random_state: int = 0,
+    ) -> conformal.ConformalSets:
+        """A set of clusters for each object that misses with probability at most ``alpha``.
+
+        What it misses depends on ``labels``; the answer's ``promise`` says it in words.
+
+        Without labels: a cluster drawn from the object's own normalised pignistic probabilities,
+        for an object drawn from this table. That is a statement about these masses, not about new
+        objects; :class:`evdist.conformal.ConformalClustering`, which fits on one half and
+        calibrates on the other, makes one for new objects.
+
+        With labels of some objects: the cluster that is matched to the class of an object of this
+        table whose class is not known. Half of the known objects match, the others calibrate. It
+        holds for any masses, where the known objects are a random sample of the table.
+
+        Parameters
+        ----------
+        alpha : float
+        labels : mapping or (n,) array, optional
+            Classes of some objects, {object: class} or with -1 for unknown ones.
+        score : {"aps", "lac"}
+            "aps" fills each set from the best cluster on, "lac" takes all clusters above one
+            probability: smaller sets, some of them empty.
+        random_state : int
+            Of the halves; without labels of the 50,000 objects that calibrate, where there are
+            more.
+
+        Returns
+        -------
+        ConformalSets
+        """
+        return conformal.of_partition(self, alpha, labels, score, random_state)
 
     def explain(
         self, i: int, X: Any = None, *, level: float | decisions.Decisions | None = None
