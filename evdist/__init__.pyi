@@ -1,6 +1,7 @@
 # Written by `make format`.
 from evdist import belief as belief
 from evdist import combine as combine
+from evdist import conformal as conformal
 from evdist import features as features
 from evdist import metrics as metrics
 from evdist import mixture as mixture

@@ -68,6 +68,8 @@ class ConformalClustering(BaseEstimator):
         Its clusters are those of the sets.
     other_ : fitted estimator or None
         The second fit of ``labels="refit"``.
+    pairs_ : (c,) int array or None
+        The cluster of `other_` that is paired with each of `estimator_`.
     agreement_ : float or None
         Share of the objects that calibrate whose likeliest cluster the two fits agree on.
     n_clusters_ : int
@@ -113,11 +115,13 @@ class ConformalClustering(BaseEstimator):
         *fitted, rows = self._parts(n, rng)
         parts = [_Part(self._fit_to(X, some), some) for some in fitted]
         q = parts[0].soft(X, rows)
-        g = q if len(parts) == 1 else parts[1].soft(X, rows)[:, _paired(X, *parts)]
         self.estimator_, self.fitted_rows_ = parts[0].model, parts[0].rows
-        self.other_ = parts[1].model if len(parts) == 2 else None
-        same = q.argmax(axis=1) == g.argmax(axis=1)
-        self.agreement_ = float(same.mean()) if len(parts) == 2 else None
+        self.other_ = self.pairs_ = self.agreement_ = None
+        g = q
+        if len(parts) == 2:
+            self.other_, self.pairs_ = parts[1].model, _paired(X, *parts)
+            g = parts[1].soft(X, rows)[:, self.pairs_]
+            self.agreement_ = float((q.argmax(axis=1) == g.argmax(axis=1)).mean())
         self.n_clusters_, self.calibration_rows_ = q.shape[1], rows
         if self.drawn:
             g = _one_drawn(g, rng)

@@ -131,6 +131,7 @@ PUBLIC: dict[str, str] = {
     "expand_constraints": "evdist.constraints",
     "belief": "evdist.belief",
     "combine": "evdist.combine",
+    "conformal": "evdist.conformal",
     "features": "evdist.features",
     "metrics": "evdist.metrics",
     "mixture": "evdist.mixture",

@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("evdist.engine",),
     ("evdist.estimators", "evdist.features", "evdist.mixture", "evdist.progress"),
     tuple(sorted({entry.module.rpartition(".")[0] for entry in ALGORITHMS.values()})),
-    ("evdist.plot", "evdist.report", "evdist.selection"),
+    ("evdist.conformal", "evdist.plot", "evdist.report", "evdist.selection"),
     ("evdist.service", "evdist.demo"),
     ("flows",),
 )

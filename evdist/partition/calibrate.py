@@ -105,7 +105,7 @@ def calibrate(
             )
         rows, y, other = np.arange(n), np.asarray(labels.labels()), labels
     else:
-        rows, y = known_rows(labels, n)
+        rows, y, _ = known_rows(labels, n)
     part = type(partition)(select_rows(partition.mass, rows), partition.focal_sets)
     r = np.asarray(part._view(decisions.second_doubt, None))
     cluster = np.asarray(part.labels("pignistic"))
@@ -128,8 +128,11 @@ def _lost_bets(other: Any, rows: NDArray[np.int64], to: NDArray[np.int64]) -> Fl
     return 1.0 - np.divide(right, total, out=np.zeros_like(right), where=total > 0)
 
 
-def known_rows(labels: Any, n: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Objects and classes from {object: class}, or from (n,) labels with -1 for unknown ones."""
+def known_rows(labels: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+    """Objects, numbers of their classes, and the classes in the order of these numbers.
+
+    From {object: class}, or from (n,) labels with -1 for unknown ones.
+    """
     if isinstance(labels, Mapping):
         rows = np.array(list(labels), dtype=np.int64)
         known = np.array(list(labels.values()))
@@ -148,7 +151,8 @@ def known_rows(labels: Any, n: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
         known = y[rows]
     if not rows.size:
         raise ValueError("labels name no object: give the class of a few.")
-    return rows, np.unique(known, return_inverse=True)[1]
+    classes, y = np.unique(known, return_inverse=True)
+    return rows, y, classes
 
 
 def match(cluster: NDArray[Any], y: NDArray[Any], n_clusters: int) -> NDArray[np.int64]:

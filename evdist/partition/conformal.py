@@ -91,6 +91,9 @@ class ConformalSets:
         Objects that found the threshold.
     promise : str
         What holds with probability 1 - alpha, and under what, in a sentence.
+    classes : tuple or None
+        The class that each cluster is matched to, where sets came from known classes; None for a
+        cluster that none was left for.
     """
 
     alpha: float
@@ -98,6 +101,7 @@ class ConformalSets:
     threshold: Any
     n_calibration: int
     promise: str
+    classes: tuple[Any, ...] | None = None
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -209,20 +213,21 @@ def of_partition(
         if n > MOST:
             rows = np.sort(np.random.default_rng(random_state).choice(n, MOST, replace=False))
         q = g = _soft(partition, rows)
-        promise = _OF_THE_TABLE
+        promise, classes = _OF_THE_TABLE, None
     else:
-        rows, y = known_rows(labels, n)
+        rows, y, names = known_rows(labels, n)
         first = first_part(len(rows), random_state)
         q = _soft(partition, rows)
         to = match(q.argmax(axis=1)[first], y[first], c)
         q, g = q[~first], (to == y[~first, None]).astype(np.float64)
         promise = _OF_CLASSES
+        classes = tuple(names[k] if k >= 0 else None for k in to)
         _refuse_lost(g, check_alpha(alpha, len(q)))
     alpha = check_alpha(alpha, len(q))
     one = np.ones(1)
     t = float(thresholds(scores(q, score), g, alpha, np.ones(len(q)), one)[0])
     still = partition._view(members, c, bool, score=score, threshold=t)
-    return ConformalSets(alpha, still, t, len(q), promise.format(share=1 - alpha))
+    return ConformalSets(alpha, still, t, len(q), promise.format(share=1 - alpha), classes)
 
 
 def _soft(partition: Any, rows: NDArray[np.int64]) -> Floats:
