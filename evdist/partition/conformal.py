@@ -64,7 +64,7 @@ from evdist.belief import FocalSets
 from evdist.partition import views
 from evdist.partition.calibrate import first_part, known_rows, match
 from evdist.partition.decisions import named_sets
-from evdist.partition.rows import select_rows
+from evdist.partition.rows import is_dask, select_rows
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +72,8 @@ Floats = NDArray[np.float64]
 SCORES = ("aps", "lac", "randomised-aps")
 #: Objects of a table that find its threshold at most; the others are not needed.
 MOST = 50_000
+#: Bytes of a table of sets at most.
+_MOST_MEMBERS = 1 << 31
 #: Sums of probabilities are rounded: (1) may lack so much, as a share.
 _ROUNDED = 1e-12
 
@@ -224,6 +226,11 @@ def of_partition(
         classes = tuple(names[k] if k >= 0 else None for k in to)
         _refuse_lost(g, check_alpha(alpha, len(q)))
     alpha = check_alpha(alpha, len(q))
+    if n * c > _MOST_MEMBERS and not is_dask(partition.mass):
+        raise ValueError(
+            f"Sets of {n:,} objects over {c:,} clusters are a table of {n * c / 2**30:,.0f} GiB. "
+            "Take some of the objects: partition[rows].conformal()."
+        )
     one = np.ones(1)
     t = float(thresholds(scores(q, score), g, alpha, np.ones(len(q)), one)[0])
     still = partition._view(members, c, bool, score=score, threshold=t)

@@ -70,6 +70,10 @@ def cluster(
     workers: Workers = None,
     threads: Threads = None,
     scheduler: Scheduler = None,
+    conformal: Annotated[
+        float | None,
+        typer.Option(help="Share of conformal sets of clusters that may miss, such as 0.1."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
     config: ConfigFile = None,
     quiet: Quiet = False,
@@ -96,6 +100,7 @@ def cluster(
             parameters=parameters or None,
             links={"url": links} if links else None,
             cluster=_cluster(workers, threads, scheduler) or None,
+            conformal=conformal,
             title=title,
         )
         wanted = JobConfig.of(**values) if config is None else read_config(config, **values)

@@ -190,6 +190,11 @@ class JobConfig(_Part):
     inputs: list[Text] | None = Field(
         default=None, description="combine: folders or stores of masses"
     )
+    conformal: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None,
+        description="share of conformal sets of clusters that may miss, such as 0.1; their sizes "
+        "then stand in metrics.json and the report",
+    )
     cluster: Cluster = Cluster()
     title: Text | None = Field(default=None, description="of the report")
     tags: list[Text] = []

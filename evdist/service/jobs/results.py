@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics as scores
 
+from evdist.partition import CredalPartition
 from evdist.partition.decisions import pairs_of
 from evdist.partition.describe import Description
 from evdist.partition.export import write_table
@@ -70,6 +71,8 @@ def numbers(job: Job) -> dict[str, Any]:
         "seconds": {name: stage.seconds for name, stage in stages.items()},
         "warnings": [w for stage in stages.values() for w in stage.outputs.get("warnings", [])],
     }  # fmt: skip
+    if job.config.conformal is not None:
+        metrics["conformal"] = _conformal(job.partition, job.config.conformal)
     label = job.data.label if "load" in stages else None
     if label is not None and len(label) == found.n_objects:
         known = label >= 0
@@ -78,6 +81,19 @@ def numbers(job: Job) -> dict[str, Any]:
             scores.adjusted_rand_score(label[known], labels[known])
         )
     return metrics
+
+
+def _conformal(partition: CredalPartition, alpha: float) -> dict[str, Any]:
+    """Sizes of the conformal sets of the job's own objects, and what is promised of them."""
+    sets = partition.conformal(alpha)
+    return {
+        "alpha": sets.alpha,
+        "threshold": float(sets.threshold),
+        "n_calibration": sets.n_calibration,
+        "mean_size": float(sets.sizes.mean()),
+        "counts": sets.counts().tolist(),
+        "promise": sets.promise,
+    }
 
 
 def _fitted(stages: dict[str, Stage]) -> dict[str, Any]:
@@ -91,6 +107,8 @@ def report(job: Job) -> dict[str, Any]:
     job.tell("report")
     metrics = json.loads(read_bytes(job.folder.path("metrics.json")) or b"{}")
     clusters = json.loads(read_bytes(job.folder.path("clusters.json")) or b"{}")
+    if sets := metrics.get("conformal"):
+        metrics[f"clusters in a conformal set, alpha {sets['alpha']:g}"] = sets["mean_size"]
     page = render_report(
         job.partition,
         summary=job.summary,
