@@ -162,7 +162,7 @@ class ConformalClustering(BaseEstimator):
         t = thresholds(s, g, alpha, w, v)
         found = scores(q, self.score, u) <= t[:, None]
         one = t if self._weighted else float(thresholds(s, g, alpha, w, np.ones(1))[0])
-        promise = _PROMISES[self.labels].format(share=1 - alpha)
+        promise = _PROMISES[self.labels].format(share=100 * (1 - alpha))
         return ConformalSets(alpha, found, one, len(s), promise)
 
     # ------------------------------------------------------------------ parts
@@ -257,13 +257,13 @@ def _weights(weight: ArrayLike | None, n: int) -> Floats:
 #: What holds with which labels.
 _PROMISES = {
     "own": (
-        "With probability {share:.0%} or more the set of a new object holds the cluster that the "
+        "With probability {share:g} % or more the set of a new object holds the cluster that the "
         "fitted model would draw for it, if it comes from where the fitted objects come from. A "
         "true group is held less often by at most how far the model's probabilities are from the "
         "true ones."
     ),
     "refit": (
-        "With probability {share:.0%} or more the set of a new object holds the cluster that the "
+        "With probability {share:g} % or more the set of a new object holds the cluster that the "
         "second fit, to other objects of the same kind, would draw for it, if it comes from where "
         "the fitted objects come from."
     ),

@@ -84,7 +84,7 @@ class Calibration:
         return (
             f"level {self.level:.3f}, chosen by {self.n_chosen:,} known objects: {self.n_sure:,} "
             f"of {self.n_known:,} others are sure, {self.risk:.1%} of them wrong "
-            f"({self.confidence:.0%} confidence: at most {self.bound:.1%})"
+            f"({100 * self.confidence:g} % confidence: at most {self.bound:.1%})"
         )
 
 

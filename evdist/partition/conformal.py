@@ -234,7 +234,7 @@ def of_partition(
     one = np.ones(1)
     t = float(thresholds(scores(q, score), g, alpha, np.ones(len(q)), one)[0])
     still = partition._view(members, c, bool, score=score, threshold=t)
-    return ConformalSets(alpha, still, t, len(q), promise.format(share=1 - alpha), classes)
+    return ConformalSets(alpha, still, t, len(q), promise.format(share=100 * (1 - alpha)), classes)
 
 
 def _soft(partition: Any, rows: NDArray[np.int64]) -> Floats:
@@ -248,18 +248,18 @@ def _refuse_lost(g: Floats, alpha: float) -> None:
     if len(g) - lost < (1.0 - alpha) * (len(g) + 1.0) - _ROUNDED * len(g):
         raise ValueError(
             f"{lost} of the {len(g)} known objects that calibrate belong to classes that no "
-            f"cluster is matched to: no sets of clusters hold {1 - alpha:.0%} of the classes. "
+            f"cluster is matched to: no sets of clusters hold {100 * (1 - alpha):g} % of the classes. "
             "Cluster with as many clusters as there are classes, or raise alpha."
         )
 
 
 _OF_THE_TABLE = (
     "For an object drawn at random from this table and a label drawn from its own masses, the "
-    "label is in the object's set with probability {share:.0%} or more. Nothing is promised of new "
+    "label is in the object's set with probability {share:g} % or more. Nothing is promised of new "
     "objects or of true groups: the masses were fitted to these objects."
 )
 _OF_CLASSES = (
-    "With probability {share:.0%} or more an object of this table whose class is not known has the "
+    "With probability {share:g} % or more an object of this table whose class is not known has the "
     "cluster that is matched to its class in its set, where the known objects are a random sample "
     "of the table."
 )

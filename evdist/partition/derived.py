@@ -235,32 +235,17 @@ class DerivedViews:
     ) -> conformal.ConformalSets:
         """A set of clusters for each object that misses with probability at most ``alpha``.
 
-        What it misses depends on ``labels``; the answer's ``promise`` says it in words.
+        With ``labels``, the classes of a random sample of the objects as in :meth:`calibrate`, it
+        misses the cluster that is matched to the class of one of the other objects. Half of the
+        known objects match, the others calibrate; it holds for any masses. Without, it misses a
+        cluster drawn from the object's own normalised pignistic probabilities: a statement about
+        this table, not about new objects, for which
+        :class:`evdist.conformal.ConformalClustering` makes one. ``promise`` of the answer says it.
 
-        Without labels: a cluster drawn from the object's own normalised pignistic probabilities,
-        for an object drawn from this table. That is a statement about these masses, not about new
-        objects; :class:`evdist.conformal.ConformalClustering`, which fits on one half and
-        calibrates on the other, makes one for new objects.
-
-        With labels of some objects: the cluster that is matched to the class of an object of this
-        table whose class is not known. Half of the known objects match, the others calibrate. It
-        holds for any masses, where the known objects are a random sample of the table.
-
-        Parameters
-        ----------
-        alpha : float
-        labels : mapping or (n,) array, optional
-            Classes of some objects, {object: class} or with -1 for unknown ones.
-        score : {"aps", "lac"}
-            "aps" fills each set from the best cluster on, "lac" takes all clusters above one
-            probability: smaller sets, some of them empty.
-        random_state : int
-            Of the halves; without labels of the 50,000 objects that calibrate, where there are
-            more.
-
-        Returns
-        -------
-        ConformalSets
+        ``score="aps"`` fills each set from the best cluster on, "lac" takes all clusters above one
+        probability: smaller sets, some of them empty. ``random_state`` draws the halves, and
+        without labels the 50,000 objects that calibrate where there are more. See
+        :mod:`evdist.partition.conformal` for the proof.
         """
         return conformal.of_partition(self, alpha, labels, score, random_state)
 

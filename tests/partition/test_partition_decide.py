@@ -258,7 +258,7 @@ class TestCalibrate:
         assert error[:600][d.sure[:600] & ~first].mean() == found.risk < found.bound
         assert found.n_sure == (d.sure[:600] & ~first).sum()
         assert error[d.sure].mean() < found.bound
-        assert "95% confidence" in str(found)
+        assert "95 % confidence" in str(found)
 
     def test_labels_may_be_a_mapping_of_any_classes(self) -> None:
         p, y = self.blurred()
