@@ -248,8 +248,8 @@ def _refuse_lost(g: Floats, alpha: float) -> None:
     if len(g) - lost < (1.0 - alpha) * (len(g) + 1.0) - _ROUNDED * len(g):
         raise ValueError(
             f"{lost} of the {len(g)} known objects that calibrate belong to classes that no "
-            f"cluster is matched to: no sets of clusters hold {100 * (1 - alpha):g} % of the classes. "
-            "Cluster with as many clusters as there are classes, or raise alpha."
+            f"cluster is matched to: no sets of clusters hold {100 * (1 - alpha):g} % of the "
+            "classes. Cluster with as many clusters as there are classes, or raise alpha."
         )
 
 
