@@ -199,7 +199,7 @@ def judge(bounds: Bounds, name: str, lines: dict[Any, Line], m: int, exact: bool
             bounds.at_least(f"{name} {1 - alpha:.0%}: true, less TV", true, least, digits=4)
 
 
-def mixtures(repetitions: int, bounds: Bounds, only: str | None) -> None:
+def mixtures(repetitions: int, bounds: Bounds, only: str | None, wanted: str | None) -> None:
     verdicts = []
     for setting, (mixture, c, model) in SETTINGS.items():
         if only is not None and only != setting:
@@ -207,8 +207,8 @@ def mixtures(repetitions: int, bounds: Bounds, only: str | None) -> None:
         print(f"\n{setting}: {FIT} objects, half fit, half calibrate; {NEW} new; "
               f"{repetitions} repetitions\n{HEAD}")  # fmt: skip
         for name, make in estimators(c, model).items():
-            if name == "EVCLUS" and setting not in LONG:
-                continue  # a second a fit
+            if wanted not in (None, name) or (name == "EVCLUS" and setting not in LONG):
+                continue  # EVCLUS takes half a second a fit
             variants = [("own", score) for score in SCORES]
             variants += [("refit", "aps")] if name in ("GaussianMixture", "ECM") else []
             found: dict[str, dict[Any, Line]] = {}
@@ -242,14 +242,14 @@ def halves(name: str, repetitions: int) -> Iterator[tuple[Any, Any, int]]:
         yield (data.X[some], data.y[some]), (data.X[others], data.y[others]), data.n_clusters
 
 
-def labelled(repetitions: int, bounds: Bounds) -> None:
+def labelled(repetitions: int, bounds: Bounds, wanted: str | None) -> None:
     verdicts, known = [], []
     for name in ("seeds", "drybean"):
         print(f"\n{name}, {repetitions} repetitions\n{HEAD}")
         makes = estimators(load(name).n_clusters, "VVV" if name == "seeds" else "EII")
         for what, make in makes.items():
-            if name == "drybean" and what in ("EGMM", "EVCLUS"):
-                continue  # seconds a fit
+            if wanted not in (None, what) or (name == "drybean" and what in ("EGMM", "EVCLUS")):
+                continue  # these two take seconds a fit on drybean
             lines: dict[Any, Line] = {}
             classes: dict[Any, Line] = {}
             for seed, (data, new, _) in enumerate(halves(name, repetitions)):
@@ -303,14 +303,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--only", help="one setting of the mixtures")
+    parser.add_argument("--estimator", help="one estimator alone, such as ECM")
     parser.add_argument("--sets", action="store_true", help="the labelled sets alone")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     bounds = Bounds(width=70)
     if not args.sets:
-        mixtures(args.repetitions, bounds, args.only)
+        mixtures(args.repetitions, bounds, args.only, args.estimator)
     if args.only is None and SHARED.exists():
-        labelled(args.repetitions, bounds)
+        labelled(args.repetitions, bounds, args.estimator)
     return bounds.finish()
 
 
