@@ -245,11 +245,13 @@ def halves(name: str, repetitions: int) -> Iterator[tuple[Any, Any, int]]:
 def labelled(repetitions: int, bounds: Bounds, wanted: str | None) -> None:
     verdicts, known = [], []
     for name in ("seeds", "drybean"):
-        print(f"\n{name}, {repetitions} repetitions\n{HEAD}")
         makes = estimators(load(name).n_clusters, "VVV" if name == "seeds" else "EII")
-        for what, make in makes.items():
-            if wanted not in (None, what) or (name == "drybean" and what in ("EGMM", "EVCLUS")):
-                continue  # these two take seconds a fit on drybean
+        slow = ("EGMM", "EVCLUS") if name == "drybean" else ()  # seconds a fit
+        chosen = [what for what in makes if what not in slow and wanted in (None, what)]
+        if chosen:
+            print(f"\n{name}, {repetitions} repetitions\n{HEAD}")
+        for what in chosen:
+            make = makes[what]
             lines: dict[Any, Line] = {}
             classes: dict[Any, Line] = {}
             for seed, (data, new, _) in enumerate(halves(name, repetitions)):
