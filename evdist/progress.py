@@ -29,7 +29,13 @@ _SECONDS_PER_PICTURE = 0.2
 
 
 def one_line(news: Progress) -> str:
-    """What logs and plain outputs say of a sweep, or of a step of a stage without sweeps."""
+    """What logs and plain outputs say of a sweep, or of a step of a stage without sweeps.
+
+    Parameters
+    ----------
+    news : Progress
+        What a callback is called with.
+    """
     most = "of at most" if news.unit == "sweep" else "of"
     count = f"{news.unit} {news.sweep:,} {most} {news.max_sweeps:,}" if news.max_sweeps else ""
     # The time left is a guess from below: the stopping rule cannot be met sooner.
@@ -80,6 +86,7 @@ class LogProgress:
     logger : logging.Logger or str, default="evdist"
         A logger or its name.
     level : int, default=logging.INFO
+        Level of the records.
 
     Examples
     --------

@@ -34,10 +34,13 @@ def conjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
     masses : sequence of (n, f) or (f,) arrays
         One per source, all on ``focal``; a single mass function goes with every row. An (n, f)
         array given as the sequence combines its rows with each other.
+    focal : FocalSets
+        The sets that the columns are for.
 
     Returns
     -------
     mass : (n, f') or (f',) array
+        The combined masses.
     focal : FocalSets
         The f' >= f sets that the result lives on.
     """
@@ -49,6 +52,13 @@ def dempster(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
 
     Rows in total conflict (kappa = 1), where the rule is undefined, come out vacuous, see
     :func:`evdist.belief.normalise`. Parameters and result as in :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source, as in :func:`conjunctive`.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     # Rescaled after every source, so that many sources do not underflow.
     m, family = _fold(masses, focal, "conjunctive", rescaled=True)
@@ -59,6 +69,13 @@ def disjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
     """Disjunctive sum, m(A) = sum of m1(B) m2(C) over the B and C whose union is A.
 
     For sources of which at least one is right. Parameters and result as in :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source, as in :func:`conjunctive`.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _fold(masses, focal, "disjunctive")
 
@@ -69,12 +86,27 @@ def dubois_prade(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
     Not associative: more than two sources are combined from first to last. The empty set meets
     nothing, so the result has m(empty) = m1(empty) m2(empty). Parameters and result as in
     :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source, as in :func:`conjunctive`.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _fold(masses, focal, "dubois_prade")
 
 
 def average(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
-    """Mean of the masses; the family stays. Parameters and result as in :func:`conjunctive`."""
+    """Mean of the masses; the family stays. Parameters and result as in :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source, as in :func:`conjunctive`.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
     arrays = _sources(masses, focal)
     total = arrays[0]
     for m in arrays[1:]:

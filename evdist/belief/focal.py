@@ -39,6 +39,7 @@ class FocalSets:
     Parameters
     ----------
     n_clusters : int
+        Number of clusters of the frame.
     masks : tuple of int
         One integer per focal set; bit k is set when cluster k belongs to it.
     """
@@ -68,7 +69,15 @@ class FocalSets:
     # ------------------------------------------------------------------ construction
     @classmethod
     def simple(cls, n_clusters: int, *, omega: bool = True) -> FocalSets:
-        """Empty set, singletons and, with ``omega``, the whole frame: f = c + 2."""
+        """Empty set, singletons and, with ``omega``, the whole frame: f = c + 2.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Number of clusters.
+        omega : bool, default=True
+            Whether the set of all clusters is a focal set.
+        """
         singletons = [1 << k for k in range(n_clusters)]
         return cls._ordered(n_clusters, [0, *singletons], omega)
 
@@ -84,8 +93,12 @@ class FocalSets:
 
         Parameters
         ----------
+        n_clusters : int
+            Number of clusters.
         pairs : iterable of (int, int), optional
             Zero-based pairs of clusters, such as :func:`mutual_neighbour_pairs` returns.
+        omega : bool, default=True
+            Whether the set of all clusters is a focal set.
         """
         chosen = combinations(range(n_clusters), 2) if pairs is None else pairs
         couples = [cls._mask(pair) for pair in chosen]
@@ -97,7 +110,13 @@ class FocalSets:
 
     @classmethod
     def full(cls, n_clusters: int) -> FocalSets:
-        """The whole power set, in the order of binary counting: f = 2**c."""
+        """The whole power set, in the order of binary counting: f = 2**c.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Number of clusters.
+        """
         if n_clusters > MAX_FULL_CLUSTERS:
             raise ValueError(
                 f"The power set of {n_clusters} clusters has 2**{n_clusters} members; at most "
@@ -107,13 +126,27 @@ class FocalSets:
 
     @classmethod
     def of(cls, sets: Iterable[Iterable[int]], n_clusters: int) -> FocalSets:
-        """Any list of sets of zero-based clusters; the empty set is put first if missing."""
+        """Any list of sets of zero-based clusters; the empty set is put first if missing.
+
+        Parameters
+        ----------
+        sets : iterable of iterables of int
+            The focal sets, as clusters.
+        n_clusters : int
+            Number of clusters.
+        """
         masks = [cls._mask(s) for s in sets]
         return cls(n_clusters, (0, *(m for m in masks if m)))
 
     @classmethod
     def from_matrix(cls, F: NDArray[Any]) -> FocalSets:
-        """From a (f, c) 0/1 matrix whose row 0 is the empty set."""
+        """From a (f, c) 0/1 matrix whose row 0 is the empty set.
+
+        Parameters
+        ----------
+        F : (f, c) array of 0 and 1
+            Whether a set (row) holds a cluster (column).
+        """
         F = np.asarray(F)
         if F.ndim != 2:
             raise ValueError(f"A focal-set matrix has two axes (f, c), got shape {F.shape}.")
@@ -156,7 +189,13 @@ class FocalSets:
         return self._mask(members) in self._position  # type: ignore[arg-type]
 
     def index(self, members: Iterable[int]) -> int:
-        """Column of the focal set with these clusters; a ValueError when it is not one."""
+        """Column of the focal set with these clusters; a ValueError when it is not one.
+
+        Parameters
+        ----------
+        members : iterable of int
+            The clusters of the set.
+        """
         mask = self._mask(members)
         if mask not in self._position:
             raise ValueError(f"{self._members(mask)} is not a focal set.")
@@ -264,6 +303,8 @@ def mutual_neighbour_pairs(plausibility: NDArray[Any], q: int = 1) -> list[tuple
     ----------
     plausibility : (n, c) array
         Normalised contour plausibilities of a credal partition.
+    q : int, default=1
+        How many most similar clusters count.
     """
     pl = np.asarray(plausibility, dtype=float)
     if q < 1:

@@ -21,6 +21,13 @@ def conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.float
 
     One minus it is the plausibility that two objects belong to the same cluster. A single mass
     function (f,) on either side is compared with every row of the other.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses.
+    focal : FocalSets
+        The sets that the columns of both are for.
     """
     a, b = as_pair(m1, m2, focal)
     order = binary_order(focal)
@@ -36,6 +43,13 @@ def jousselme(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.floa
 
     A metric with values in [0, 1]; slides on evidential clustering (2017), "Jousselme's
     distance". The (f, f) matrix J is kept: count on 8 f^2 bytes.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses.
+    focal : FocalSets
+        The sets that the columns of both are for.
     """
     a, b = as_pair(m1, m2, focal)
     difference = a - b
@@ -49,6 +63,13 @@ def nonspecificity(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
 
     The bracket of k-CEVCLUS eq. (23), whose average over objects, divided by log2 c, is N*.
     Between 0 (all mass on singletons) and log2 c.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
     """
     M = as_masses(m, focal)
     size = np.where(focal.cardinality == 0, focal.n_clusters, focal.cardinality)

@@ -16,12 +16,28 @@ from evdist.belief.lattice import subset_differences, superset_differences
 
 
 def mass_from_implicability(b: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """m(A) = sum over B included in A of (-1)^(|A|-|B|) b(B), on the family; (n, f) or (f,)."""
+    """m(A) = sum over B included in A of (-1)^(|A|-|B|) b(B), on the family; (n, f) or (f,).
+
+    Parameters
+    ----------
+    b : (n, f) or (f,) array
+        b of each focal set.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
     return subset_differences(as_masses(b, focal), focal)
 
 
 def mass_from_commonality(q: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """m(A) = sum over B including A of (-1)^(|B|-|A|) Q(B), on the family; (n, f) or (f,)."""
+    """m(A) = sum over B including A of (-1)^(|B|-|A|) Q(B), on the family; (n, f) or (f,).
+
+    Parameters
+    ----------
+    q : (n, f) or (f,) array
+        Q of each focal set.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
     return superset_differences(as_masses(q, focal), focal)
 
 
@@ -30,6 +46,13 @@ def mass_from_belief(bel: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
 
     Belief says nothing of the empty set: it gets what the other sets leave, so that rows sum to
     one.
+
+    Parameters
+    ----------
+    bel : (n, f) or (f,) array
+        Bel of each focal set.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     b = as_masses(bel, focal).copy()
     b[..., 0] = 0.0
@@ -42,6 +65,13 @@ def mass_from_plausibility(pl: ArrayLike, focal: FocalSets) -> NDArray[np.floati
     """Masses from Bel(A) = Pl(Omega) - Pl(not A); (n, f) or (f,).
 
     The complement of every focal set must be a focal set, as in the power set.
+
+    Parameters
+    ----------
+    pl : (n, f) or (f,) array
+        Pl of each focal set.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     P = as_masses(pl, focal)
     column = {mask: q for q, mask in enumerate(focal.masks)}

@@ -26,6 +26,10 @@ def normalise(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
     rule : {"dempster", "yager"}
         ``"dempster"`` divides by 1 - m(empty). Where m(empty) = 1 that is undefined and the row
         becomes vacuous: all mass on Omega, or, when Omega is not a focal set, equal masses on the
@@ -50,6 +54,10 @@ def discount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.floa
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for; Omega must be one.
     rate : float or (n,) array in [0, 1]
         0 trusts the source and changes nothing, 1 leaves the vacuous mass function.
     """

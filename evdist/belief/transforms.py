@@ -30,13 +30,29 @@ Queries = FocalSets | Iterable[Iterable[int]] | None
 
 
 def contour(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """Contour function pl(k) = Pl({k}), unnormalised: M F; (n, c) or (c,)."""
+    """Contour function pl(k) = Pl({k}), unnormalised: M F; (n, c) or (c,).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
+    """
     M = as_masses(m, focal)
     return M @ focal.matrix.astype(M.dtype)
 
 
 def singleton_belief(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """Bel({k}) = m({k}), 0 where {k} is not a focal set; (n, c) or (c,)."""
+    """Bel({k}) = m({k}), 0 where {k} is not a focal set; (n, c) or (c,).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
+    """
     M = as_masses(m, focal)
     # Column 0 stands in for absent singletons and is blanked afterwards.
     bel = M[..., np.maximum(focal.singletons, 0)]
@@ -49,6 +65,10 @@ def pignistic(m: ArrayLike, focal: FocalSets, *, normalised: bool = False) -> ND
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
     normalised : bool
         Divide by 1 - m(empty), so that rows sum to one (a row with m(empty) = 1 becomes that of
         ``normalise``: uniform whenever Omega or all singletons are focal sets). Without it rows
@@ -64,12 +84,17 @@ def belief(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArray[np.f
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
     sets : FocalSets or iterable of iterables of int, optional
         The q sets A asked for, any sets of zero-based clusters; by default the focal sets.
 
     Returns
     -------
     (n, q) or (q,) array
+        Bel of the q sets, for each row of `m`.
     """
     M = as_masses(m, focal)
     if sets is None:
@@ -85,12 +110,17 @@ def plausibility(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArra
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
     sets : FocalSets or iterable of iterables of int, optional
         The q sets A asked for, any sets of zero-based clusters; by default the focal sets.
 
     Returns
     -------
     (n, q) or (q,) array
+        Pl of the q sets, for each row of `m`.
     """
     M = as_masses(m, focal)
     order = binary_order(focal) if sets is None else None
@@ -110,6 +140,13 @@ def commonality(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """Q(A) = sum of m(B) over B that include A, for each focal set A; (n, f) or (f,).
 
     Q(empty) = 1, and the conjunctive sum multiplies commonalities.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
     """
     return superset_sums(as_masses(m, focal), focal)
 
@@ -118,6 +155,13 @@ def implicability(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """b(A) = Bel(A) + m(empty), for each focal set A; (n, f) or (f,).
 
     The disjunctive sum multiplies implicabilities.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns of `m` are for.
     """
     return subset_sums(as_masses(m, focal), focal)
 

@@ -109,6 +109,8 @@ class Bootclus(Sampled, RowMasses, CredalClusterer):
         Where intervals and sweeps are computed; "auto" uses a GPU if there is one. The mixture and
         its replicates are fitted on the CPU, and the masses are the same up to rounding.
     random_state : int, RandomState, Generator or None, default=None
+        Seed of the mixture's starts, the bootstrap and the pairs: an int gives the same result
+        every time.
     checkpoint : path or URL, default=None
         A folder for the replicates of a Gaussian mixture and, every few sweeps, the masses. After
         a crash the same call resumes and gives the same result; this needs a random_state. With a
@@ -123,6 +125,7 @@ class Bootclus(Sampled, RowMasses, CredalClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
         Cluster of maximum plausibility.
     mixture_ : GaussianMixture, or the mixture given
@@ -130,6 +133,7 @@ class Bootclus(Sampled, RowMasses, CredalClusterer):
     covariance_model_ : str or None
         None if `mixture` is given.
     n_clusters_ : int
+        Number of clusters, that of the mixture's components.
     intervals_ : Intervals
         i, j, lower, upper of the kept pairs, each once; a random million of them if there are more.
     n_failed_ : int
@@ -139,8 +143,11 @@ class Bootclus(Sampled, RowMasses, CredalClusterer):
     history_ : list of float
         The objective before the first and after every sweep; it never rises.
     n_iter_ : int
+        Sweeps done.
     converged_ : bool
+        Whether `tol` ended the sweeps, not `max_iter`.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -184,10 +191,12 @@ class Bootclus(Sampled, RowMasses, CredalClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file. Of a Dask array of more than 2^18 rows, or a file larger than memory, a random
-            sample of 65,536 rows is fitted, with a warning; masses and labels of all rows are lazy
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; a path is that of a .npy, .csv, .parquet or .zarr file. Of a Dask array of
+            more than 2^18 rows, or a file larger than memory, a random sample of 65,536 rows is
+            fitted, with a warning; masses and labels of all rows are lazy
+        y : None
+            Not used; pipelines pass it.
         client : distributed.Client, default=None
             Run the bootstrap and the sweeps on a Dask cluster instead of on threads; the result is
             the same. With a device, the sweeps and intervals run on the GPUs of its workers.

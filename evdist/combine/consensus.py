@@ -65,7 +65,8 @@ def combine(
         Pairs kept per object. All pairs are kept when these are at most twice as many.
     max_iter, tol : int, float
         Sweeps, and the relative decrease of the criterion below which they stop.
-    random_state : int or None
+    random_state : int or None, default=0
+        Draws the pairs, and the starts by k-means.
 
     Returns
     -------

@@ -34,14 +34,30 @@ class PairGraph:
 
 
 def all_pairs_graph(n: int) -> PairGraph:
-    """Every object is paired with every other; rows are updated one by one."""
+    """Every object is paired with every other; rows are updated one by one.
+
+    Parameters
+    ----------
+    n : int
+        Number of objects.
+    """
     partner = np.tile(np.arange(n), (n, 1))
     np.fill_diagonal(partner, -1)
     return PairGraph(partner, tuple(np.arange(n)[:, None]))
 
 
 def coloured_graph(n: int, k: int, rng: np.random.Generator) -> PairGraph:
-    """``k`` random partners of each object, all from other colours: the graph of EVCLUS."""
+    """``k`` random partners of each object, all from other colours: the graph of EVCLUS.
+
+    Parameters
+    ----------
+    n : int
+        Number of objects, at least two.
+    k : int
+        Partners of each object, at least one; n - 1 or more is all.
+    rng : numpy.random.Generator
+        Draws the pairs.
+    """
     if n < 2:
         raise ValueError(f"Pairs need at least two objects, got {n}.")
     if k < 1:

@@ -43,10 +43,12 @@ class Nearest:
 
     Parameters
     ----------
-    mass : (n, f)
+    mass : (n, f) array
+        The masses found.
     history : tuple of float
         Mean over kept pairs of the squared Jousselme distance; never rises.
     converged : bool
+        Whether `tol` ended the descent, not `max_iter`.
     """
 
     mass: NDArray[Any]
@@ -71,8 +73,10 @@ def nearest_partition(
         Kept pairs, (n, k).
     target : (n, k, 4)
         r_ij for each kept pair: masses of the empty set, {s}, {not s}, Theta.
-    start : (n, f)
+    start : (n, f) array
+        Masses to start from.
     focal_sets : FocalSets
+        The sets that the columns of `start` are for.
     max_iter : int
         Sweeps over all rows.
     tol : float

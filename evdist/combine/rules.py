@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rule = Literal["dempster", "dubois-prade", "average"]
+"""Names of the rules, see `combine_relations`."""
 
 #: What two sources leave to each other below this is rounding of masses, not evidence.
 TOTAL_CONFLICT = 1e-13
@@ -37,6 +38,7 @@ def combine_relations(masses: NDArray[Any], rule: Rule = "dempster") -> NDArray[
     Returns
     -------
     (..., 4) float64
+        The combined masses of each pair.
 
     Notes
     -----

@@ -56,7 +56,9 @@ def propose_links(
     Parameters
     ----------
     partition : CredalPartition
-    n_pairs : int
+        Whose uncertain objects are asked about.
+    n_pairs : int, default=10
+        How many pairs to propose.
     X : (n, d) table, optional
         Attributes: a NumPy, Dask or zarr array or a DataFrame.
     known : (p, 2) integers, optional
@@ -66,8 +68,9 @@ def propose_links(
 
     Returns
     -------
-    (q, 2) int64, first the uncertain and then the sure object; q < n_pairs only when there are no
-    more uncertain objects.
+    (q, 2) int64 array
+        First the uncertain and then the sure object; q < n_pairs only when there are no more
+        uncertain objects.
     """
     n = partition.n_objects
     if n_pairs < 1:

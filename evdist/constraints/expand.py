@@ -75,6 +75,7 @@ def expand_constraints(
     ml : (p', 2) int64
         The given must-links, then the new ones.
     cl : (q', 2) int64
+        The given cannot-links, then the new ones.
     """
     n = object_count(X)
     ml, cl = check_links(must_link, cannot_link, n)

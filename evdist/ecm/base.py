@@ -130,9 +130,10 @@ class MeansClusterer(PrototypeClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; a path is that of a .npy, .csv, .parquet or .zarr file.
+        y : None
+            Not used; pipelines pass it.
         sample_weight : (n,) array, positive
             They are divided by their mean: two of everything changes nothing.
         client : distributed.Client, default=None

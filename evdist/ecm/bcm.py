@@ -82,6 +82,7 @@ class BCM(GammaClusterer):
     Parameters
     ----------
     n_clusters : int, default=4
+        Number of clusters.
     gamma : float, default=1
         Weight of the distances between the clusters of a set relative to those to the object.
     beta : float above 1 or "auto", default="auto"
@@ -91,15 +92,20 @@ class BCM(GammaClusterer):
         Distance to the empty set, in the units of X: objects farther from all prototypes are
         outliers. "auto" is the root mean square of the distances between two objects.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
-    init : "k-means++" or (n_clusters, d) array of prototypes
+        The sets of clusters that may get mass: empty set, singletons and all clusters together
+        ("simple"); also all pairs; all sets.
+    init : "k-means++" or (n_clusters, d) array of prototypes, default="k-means++"
+        Prototypes to start from.
     n_init : int, default=5
         Number of "k-means++" starts, compared on at most 20,000 objects; the best is continued.
     tol : float, default=1e-5
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
@@ -107,8 +113,24 @@ class BCM(GammaClusterer):
 
     Attributes
     ----------
-    credal_partition_, labels_, prototypes_, beta_, delta_, objective_, history_, n_iter_,
-    converged_, n_features_in_ : as in CCM
+    credal_partition_ : CredalPartition
+        Masses of the objects.
+    labels_ : (n,) int array
+        Cluster of maximum plausibility.
+    prototypes_ : (c, d) array
+        Centres of the clusters.
+    beta_, delta_ : float
+        The fuzzifier and the distance to the empty set that were used.
+    objective_ : float
+        The objective at the end.
+    history_ : list of float
+        The objective before the first and after every iteration; it never rises.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
+    n_features_in_ : int
+        Columns of X.
 
     Examples
     --------

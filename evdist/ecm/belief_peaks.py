@@ -77,6 +77,7 @@ def delta_bel(X: ArrayLike, K: int, *, q: float = 0.9, n_jobs: int | None = None
     Parameters
     ----------
     X : (n, d) array
+        The objects.
     K : int
         Neighbours used as evidence for each object, below n.
     q : float, default=0.9

@@ -71,7 +71,9 @@ class BPEC(PrototypeClusterer):
     metric : {"euclidean", "adaptive"}, default="euclidean"
         "adaptive" learns one Mahalanobis metric per cluster, as in the paper.
     tol : float, default=1e-5
+        Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     callbacks : sequence of callables, default=()
@@ -82,20 +84,29 @@ class BPEC(PrototypeClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
+        Cluster of maximum plausibility.
     peaks_ : BeliefPeaks
         `delta` and `bel` of all objects.
     centres_ : (c,) int array
         The objects that are centres, by decreasing delta * Bel.
     prototypes_ : (c, d) array
+        The centres.
     delta_ : float
+        The distance to the empty set that was used.
     metric_ : (c, d, d) array or None
+        With metric="adaptive", the matrix of each cluster's squared Mahalanobis distance.
     objective_ : float
+        The objective at the end.
     history_ : list of float
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -131,9 +142,10 @@ class BPEC(PrototypeClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; a path is that of a .npy, .csv, .parquet or .zarr file.
+        y : None
+            Not used; pipelines pass it.
         """
         X = self._table(X, ensure_min_samples=2)
         K = self._checked(len(X))

@@ -65,6 +65,7 @@ class CCM(GammaClusterer):
     Parameters
     ----------
     n_clusters : int, default=4
+        Number of clusters.
     gamma : float, default=1
         Weight of the distance to the centre of a set relative to those to its clusters.
     beta : float above 1 or "auto", default="auto"
@@ -74,6 +75,8 @@ class CCM(GammaClusterer):
         Distance to the empty set, in the units of X: objects farther from all prototypes are
         outliers. "auto" is the root mean square of the distances between two objects.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
+        The sets of clusters that may get mass: empty set, singletons and all clusters together
+        ("simple"); also all pairs; all sets.
     init : "k-means++" or (n_clusters, d) array of prototypes
         CCM-bp is init=X[evdist.delta_bel(X, K).largest(n_clusters)].
     n_init : int, default=5
@@ -81,9 +84,11 @@ class CCM(GammaClusterer):
     tol : float, default=1e-5
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
@@ -92,17 +97,23 @@ class CCM(GammaClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
         Cluster of maximum plausibility.
     prototypes_ : (c, d) array
+        Centres of the clusters.
     delta_ : float
+        The distance to the empty set that was used.
     objective_ : float
         The sum over objects of the cost of their masses.
     history_ : list of float
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------

@@ -34,9 +34,12 @@ class CECM(PrototypeClusterer):
     Parameters
     ----------
     n_clusters : int, default=4
+        Number of clusters.
     alpha, delta : float, default=1 and "auto"
         As in ECM; beta is 2.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="simple"
+        The sets of clusters that may get mass: empty set, singletons and all clusters together
+        ("simple"); also all pairs; all sets.
     metric : {"euclidean", "adaptive"}, default="euclidean"
         "adaptive" learns one Mahalanobis metric per cluster.
     constraint_weight : float from 0 to below 1, default=0.5
@@ -44,21 +47,45 @@ class CECM(PrototypeClusterer):
         and focal sets, plus xi times the mean plausibility that a link is violated.
     expand_constraints : int, default=0
         K: each link also applies to the K nearest pairs of neighbours (k-CEVCLUS, algorithm 2).
-    init : "k-means++" or (n_clusters, d) array of prototypes
+    init : "k-means++" or (n_clusters, d) array of prototypes, default="k-means++"
+        Prototypes to start from.
     n_init : int, default=5
         Number of "k-means++" starts, compared without the links.
     tol : float, default=1e-5
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     n_jobs : int, default=None
         Threads of the seedings and of predict_mass; None is all cores.
     random_state : int, RandomState, Generator or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
+        Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
-    credal_partition_, labels_, prototypes_, delta_, metric_, objective_, history_, n_iter_,
-    converged_, n_features_in_ : as in ECM
+    credal_partition_ : CredalPartition
+        Masses of the objects.
+    labels_ : (n,) int array
+        Cluster of maximum plausibility.
+    prototypes_ : (c, d) array
+        Centres of the clusters.
+    delta_ : float
+        The distance to the empty set that was used.
+    metric_ : (c, d, d) array or None
+        With metric="adaptive", the matrix of each cluster's squared Mahalanobis distance.
+    objective_ : float
+        The objective at the end.
+    history_ : list of float
+        The objective before the first and after every iteration; it never rises.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
+    n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -100,9 +127,10 @@ class CECM(PrototypeClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; a path is that of a .npy, .csv, .parquet or .zarr file.
+        y : None
+            Not used; pipelines pass it.
         must_link, cannot_link : (p, 2) arrays of object numbers
             Pairs known to be in one cluster, in different clusters.
         sample_weight : (n,) array, positive

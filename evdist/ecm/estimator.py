@@ -68,15 +68,18 @@ class ECM(MeansClusterer):
     scale : {"standard", "robust"} or None, default=None
         Centre each column of X and divide it by its spread: mean and standard deviation, or
         median and interquartile range. New objects are scaled in the same way.
-    init : "k-means++" or (n_clusters, d) array of prototypes
+    init : "k-means++" or (n_clusters, d) array of prototypes, default="k-means++"
+        Prototypes to start from.
     n_init : int, default=5
         Number of "k-means++" starts, compared on at most 20,000 objects; the best is continued.
     tol : float, default=1e-5
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
@@ -85,10 +88,13 @@ class ECM(MeansClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
         Cluster of maximum plausibility.
     prototypes_ : (c, d) array
+        Centres of the clusters.
     beta_, delta_ : float
+        The fuzzifier and the distance to the empty set that were used.
     metric_ : (c, d, d) array or None
         With metric="adaptive", S of each cluster, of determinant 1: the squared distance of x to a
         prototype v is (x - v)' S (x - v).
@@ -97,9 +103,13 @@ class ECM(MeansClusterer):
     history_ : list of float
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_clusters_ : int
+        Number of clusters.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------

@@ -37,10 +37,13 @@ class RECM(RowMasses, CredalClusterer):
     Parameters
     ----------
     n_clusters : int, default=4
+        Number of clusters.
     alpha, beta, delta : float, default=1, 2 and "auto"
         As in ECM; `delta` squared is in the units of the squared dissimilarities, and "auto" the
         mean of these.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="simple"
+        The sets of clusters that may get mass: empty set, singletons and all clusters together
+        ("simple"); also all pairs; all sets.
     metric : str, default="precomputed"
         "precomputed": X is the square matrix of squared dissimilarities. "euclidean", "cityblock",
         "chebyshev", "cosine", "correlation": X contains attributes, and these distances are
@@ -52,21 +55,35 @@ class RECM(RowMasses, CredalClusterer):
     tol : float, default=1e-5
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     random_state : int, RandomState, Generator or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
+        Each is called after every iteration with a `Progress`.
+    verbose : bool, default=False
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
         Cluster of maximum plausibility.
     weights_ : (c, n) array
         Each prototype as a weighted mean of the objects; rows sum to one.
     delta_ : float
+        The distance to the empty set that was used.
     shift_ : float
         Constant that was added to the squared dissimilarities of different objects to make them
         Euclidean; 0 if they already were.
-    objective_, history_, n_iter_, converged_ : as in ECM
+    objective_ : float
+        The objective at the end.
+    history_ : list of float
+        The objective before the first and after every iteration; it never rises.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_features_in_ : int
         Columns of X; with "precomputed" the number of objects.
 
@@ -103,10 +120,11 @@ class RECM(RowMasses, CredalClusterer):
 
         Parameters
         ----------
-        X : (n, n) squared dissimilarities, or (n, d) attributes (see `metric`): an array, data
-            frame, Dask or zarr array, or path
-            Squared dissimilarities are symmetric, zero on the diagonal, none negative.
-        y : ignored
+        X : (n, n) or (n, d) array, data frame, Dask or zarr array, or path
+            Squared dissimilarities, or attributes (see `metric`). Squared dissimilarities are
+            symmetric, zero on the diagonal, none negative.
+        y : None
+            Not used; pipelines pass it.
         sample_weight : (n,) array, positive
             They are divided by their mean.
         """

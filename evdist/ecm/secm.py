@@ -95,6 +95,7 @@ class SECM(MeansClusterer):
     Parameters
     ----------
     n_clusters : int, default=4
+        Number of clusters.
     image_shape : sequence of int or None, default=None
         Height and width of the image, or the sides of a volume; their product is the number of
         rows of X.
@@ -112,25 +113,47 @@ class SECM(MeansClusterer):
         Distance to the empty set, in the units of X. "auto" is the root mean square of the
         distances between two pixels.
     focal_sets : {"simple", "pairs", "full", "select"} or FocalSets, default="simple"
+        As in `ECM`.
     pair_neighbours : int, default=2
         With "select": two clusters form a pair if each is among this many nearest of the other.
-    init : "k-means++" or (n_clusters, d) array of prototypes
+    init : "k-means++" or (n_clusters, d) array of prototypes, default="k-means++"
+        Prototypes to start from.
     n_init : int, default=5
+        Number of "k-means++" starts, compared on at most 20,000 pixels; the best is continued.
     tol : float, default=1e-5
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
+        Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
+        Show progress: a bar in a terminal, lines elsewhere.
 
     Attributes
     ----------
-    credal_partition_, labels_, prototypes_, beta_, delta_, objective_, history_, n_iter_,
-    converged_, n_features_in_ : as in ECM
-        The image of the labels is ``labels_.reshape(image_shape)``. `predict` treats pixels
-        separately, without neighbours; for another image fit with ``init=prototypes_``.
+    credal_partition_ : CredalPartition
+        Masses of the pixels.
+    labels_ : (n,) int array
+        Cluster of maximum plausibility; the image is ``labels_.reshape(image_shape)``.
+    prototypes_ : (c, d) array
+        Centres of the clusters. `predict` treats pixels separately, without neighbours; for
+        another image fit with ``init=prototypes_``.
+    beta_, delta_ : float
+        The fuzzifier and the distance to the empty set that were used.
+    objective_ : float
+        The objective at the end.
+    history_ : list of float
+        The objective before the first and after every iteration; it never rises.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
+    n_features_in_ : int
+        Columns of X.
 
     Examples
     --------

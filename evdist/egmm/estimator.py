@@ -54,6 +54,7 @@ class EGMM(RowMasses, CredalClusterer):
     tol : float, default=1e-6
         EM stops when an iteration raises the mean log-likelihood by less than this.
     max_iter : int, default=1000
+        Maximum number of iterations of EM.
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -66,14 +67,19 @@ class EGMM(RowMasses, CredalClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects: the posterior probabilities of the sets.
     labels_ : (n,) int array
+        Cluster of maximum plausibility.
     n_clusters_ : int
+        The chosen number.
     proportions_ : (f,) array
         Of the focal sets, in their order; that of the empty set is 0.
     prototypes_ : (c, d) array
         Means of the clusters.
     covariance_ : (d, d) array
+        The covariance that all Gaussians share.
     loglik_ : float
+        Log-likelihood of the objects.
     bic_ : float
         2 L - nu log n: larger is better.
     bics_ : dict
@@ -83,8 +89,11 @@ class EGMM(RowMasses, CredalClusterer):
     history_ : list of float
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -112,9 +121,10 @@ class EGMM(RowMasses, CredalClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; a path is that of a .npy, .csv, .parquet or .zarr file.
+        y : None
+            Not used; pipelines pass it.
         """
         X = np.ascontiguousarray(self._table(X, ensure_min_samples=2), dtype=float)
         families = self._checked(*X.shape)

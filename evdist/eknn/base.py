@@ -56,12 +56,24 @@ class EvidentialClassifier(RowMasses, CredalEstimator, ClassifierMixin, BaseEsti
 
     # ------------------------------------------------------------------ decisions
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of maximum plausibility: (rows,)."""
+        """The class of maximum plausibility: (rows,).
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, as for `predict_mass`.
+        """
         mass = np.asarray(self.predict_mass(X))
         best = contour(mass, self.credal_partition_.focal_sets).argmax(axis=1)
         return self.classes_[best]
 
     def predict_proba(self, X: Any) -> NDArray[np.floating]:
-        """Pignistic probabilities, the mass of a set split evenly among its classes: (rows, c)."""
+        """Pignistic probabilities, the mass of a set split evenly among its classes: (rows, c).
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, as for `predict_mass`.
+        """
         mass = np.asarray(self.predict_mass(X))
         return pignistic(mass, self.credal_partition_.focal_sets)

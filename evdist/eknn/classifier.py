@@ -32,6 +32,7 @@ class EKNNClassifier(EvidentialClassifier):
     Parameters
     ----------
     n_neighbors : int, default=10
+        Neighbours used as evidence for an object.
     alpha : float, default=0.95
         Mass that a neighbour at distance 0 gives to its class, below 1.
     gamma : "learn", float or (c,) array, default="learn"
@@ -40,6 +41,7 @@ class EKNNClassifier(EvidentialClassifier):
     tol : float, default=1e-9
         Relative change of the objective at which learning stops.
     max_iter : int, default=200
+        Maximum number of iterations of the learning.
     n_jobs : int or None, default=None
         Threads of the neighbour search.
     callbacks : sequence of callables, default=()
@@ -50,15 +52,21 @@ class EKNNClassifier(EvidentialClassifier):
     Attributes
     ----------
     classes_ : (c,) array
+        The classes, sorted.
     gamma_ : (c,) array, or (1,) with soft labels
+        How fast the evidence of a neighbour of each class falls with its squared distance.
     credal_partition_ : CredalPartition
         Masses of the learning set, each object by its neighbours.
     objective_ : float
         Mean over objects of the squared error of the plausibilities of all classes.
     history_ : list of float
+        The objective before the first and after every iteration.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the learning, not `max_iter`.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -84,8 +92,8 @@ class EKNNClassifier(EvidentialClassifier):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; a path is that of a .npy, .csv, .parquet or .zarr file.
         y : (n,) array of classes, or a CredalPartition of the n objects (soft labels)
             With soft labels, `classes_` are 0, 1, ...
         """

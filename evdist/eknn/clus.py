@@ -85,15 +85,21 @@ class EKNNclus(RowMasses, CredalClusterer):
     credal_partition_ : CredalPartition
         Masses on single clusters and on the whole frame, by the evidential K-NN rule.
     labels_ : (n,) int array
+        Cluster of each object.
     n_clusters_ : int
+        The number found.
     gamma_ : float
+        How fast the evidence of a neighbour falls with its distance, see `power`.
     objective_ : float
         Share of the evidence of being together that is between clusters, from 0 to 1.
     history_ : list of float
         The objective before the first and after every visit; it never rises when `symmetric`.
     n_iter_ : int
+        Visits of all objects done.
     converged_ : bool
+        Whether the last visit moved no object.
     n_features_in_ : int
+        Columns of X; with "precomputed" the number of objects.
 
     Examples
     --------
@@ -125,9 +131,11 @@ class EKNNclus(RowMasses, CredalClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file; (n, n) dissimilarities with metric="precomputed"
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; (n, n) dissimilarities with metric="precomputed". A path is that of a .npy,
+            .csv, .parquet or .zarr file.
+        y : None
+            Not used; pipelines pass it.
         """
         random = random_of(self.random_state)
         X = self._table(X, ensure_min_samples=2)

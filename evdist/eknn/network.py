@@ -46,6 +46,7 @@ class EvidentialNN(EvidentialClassifier):
     tol : float, default=1e-7
         Relative change of the objective at which a fit stops.
     max_iter : int, default=500
+        Maximum number of iterations of each start.
     random_state : int, RandomState, Generator or None, default=None
         Draws the starts and the folds.
     callbacks : sequence of callables, default=()
@@ -56,22 +57,31 @@ class EvidentialNN(EvidentialClassifier):
     Attributes
     ----------
     classes_ : (c,) array
+        The classes, sorted.
     prototypes_ : (r, d) array
+        The r prototypes.
     membership_ : (r, c) array
+        u: degrees of membership of the prototypes to the classes; rows sum to 1.
     reliability_ : (r,) array
         alpha: the total mass that a prototype gives to classes at distance 0.
     gamma_ : (r,) array
+        How fast the mass of a prototype falls with the squared distance.
     mu_ : float
+        The weight that was used.
     cv_errors_ : list of (mu, error)
         What "cv" found; empty otherwise.
     credal_partition_ : CredalPartition
         Masses of the learning set.
     objective_ : float
+        The objective at the end.
     history_ : list of float
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -99,9 +109,10 @@ class EvidentialNN(EvidentialClassifier):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; a path is that of a .npy, .csv, .parquet or .zarr file.
         y : (n,) array of classes
+            The known classes, of any type that sorts.
         sample_weight : (n,) array, positive
             Weights of the objects' errors.
         """

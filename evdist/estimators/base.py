@@ -162,7 +162,13 @@ class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstim
         return tags
 
     def predict(self, X: Any) -> Any:
-        """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out."""
+        """Cluster of maximum plausibility of new objects: (rows,). Dask in, Dask out.
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, as for `predict_mass`.
+        """
         return self._hard(self.predict_partition(X))
 
     @property
@@ -190,11 +196,24 @@ class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstim
         """How definite the masses of new objects are: 1 - N* (k-CEVCLUS, eq. (23)), 0 to 1.
 
         Larger is better, as model selection wants it; `y` is ignored.
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, as for `predict_mass`.
+        y : None
+            Not used; model selection passes it.
         """
         return 1.0 - float(self.predict_partition(X).nonspecificity())
 
     def predict_partition(self, X: Any) -> CredalPartition:
-        """The credal partition of new objects; the index of a data frame names them."""
+        """The credal partition of new objects; the index of a data frame names them.
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, as for `predict_mass`.
+        """
         ids = ids_of(X)
         return CredalPartition(self.predict_mass(X), self.credal_partition_.focal_sets, ids)
 
@@ -203,6 +222,11 @@ class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstim
 
         The mass of a set is shared equally by its clusters, and what is on the empty set by all
         in proportion.
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, as for `predict_mass`.
         """
         return self.predict_partition(X).probability
 
@@ -211,11 +235,22 @@ class CredalClusterer(CredalEstimator, ClusterMixin, TransformerMixin, BaseEstim
 
         `fit_transform` places the fitted objects as if they were new; their own masses are
         ``credal_partition_.mass``.
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, as for `predict_mass`.
         """
         return self.predict_mass(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of :meth:`transform`: mass_{0}, mass_{0,1}, ..."""
+        """Names of the columns of :meth:`transform`: mass_{0}, mass_{0,1}, ...
+
+        Parameters
+        ----------
+        input_features : None
+            Not used; scikit-learn passes it.
+        """
         check_is_fitted(self, "credal_partition_")
         names = self.credal_partition_.focal_sets.names
         return np.array([f"mass_{name}" for name in names], dtype=object)

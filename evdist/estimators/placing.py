@@ -29,6 +29,12 @@ class RowMasses:
         """Mass functions of new objects: (rows, f). A Dask array gives a Dask array.
 
         With metric="precomputed", rows of X are dissimilarities to all fitted objects.
+
+        Parameters
+        ----------
+        X : (rows, d) array, data frame or Dask array
+            New objects, with the columns of the fitted ones; (rows, n) dissimilarities with
+            metric="precomputed".
         """
         check_is_fitted(self, "credal_partition_")
         if is_dask(X) and hasattr(X, "map_blocks"):

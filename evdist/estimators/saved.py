@@ -114,6 +114,11 @@ class SavedModel:
 
         Parameters that JSON cannot write (`callbacks`, masses given as `init`, a RandomState, a
         function) are left out and have their defaults after loading.
+
+        Parameters
+        ----------
+        url : path or URL
+            Folder to make; nothing may be in it yet.
         """
         check_is_fitted(self, "credal_partition_")
         url = address(url)
@@ -122,7 +127,13 @@ class SavedModel:
         self.save_in(url)
 
     def save_in(self, url: str) -> None:
-        """As :meth:`save`, into a folder that holds other things: none of the model's names."""
+        """As :meth:`save`, into a folder that holds other things: none of the model's names.
+
+        Parameters
+        ----------
+        url : str
+            The folder.
+        """
         values, parts = self._save_parts(url)
         partition = self.credal_partition_
         if self._lists is not None and is_dask(partition.mass):
@@ -147,6 +158,11 @@ class SavedModel:
 
         Its masses stay where they are and are read when they are needed; :meth:`append` adds to
         them there.
+
+        Parameters
+        ----------
+        url : path or URL
+            The folder that was saved to.
         """
         return cls._load(address(url), {})
 
@@ -173,6 +189,11 @@ class SavedModel:
         partition of a model that was loaded grows where it is stored: all new objects are there
         once the call returns, and none when it is stopped. No other process may append
         meanwhile; on disk, not in object storage, that is checked.
+
+        Parameters
+        ----------
+        X : array, data frame, path, Dask or zarr array
+            New objects, with the columns of the fitted ones.
         """
         check_is_fitted(self, "credal_partition_")
         return self.append_masses(self._placed(X), ids_of(X))
@@ -181,6 +202,13 @@ class SavedModel:
         """As :meth:`append`, of objects whose masses are known: blocks (rows, f).
 
         Where the fitted objects have ids, `ids` are those of the new ones.
+
+        Parameters
+        ----------
+        blocks : iterable of (rows, f) arrays
+            Masses of the new objects on the fitted focal sets, in order.
+        ids : (rows in all,) array-like, optional
+            Ids of the new objects.
         """
         partition = self.credal_partition_
         both = None

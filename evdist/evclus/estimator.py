@@ -129,6 +129,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
+        Seed of the pairs and the starts: an int gives the same result every time.
     outliers : {"cluster", "label"}, default="cluster"
         What `labels_` and `predict` say of outliers: the cluster that is most plausible, or -1, as
         scikit-learn's DBSCAN and hdbscan do.
@@ -164,6 +165,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
         Cluster of maximum plausibility.
     objective_ : float
@@ -172,8 +174,11 @@ class EVCLUS(RowMasses, CredalClusterer):
     history_ : list of float
         The objective before the first and after every sweep; it never rises.
     n_iter_ : int
+        Sweeps done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_clusters_ : int
+        Number of clusters.
     metric_ : str or callable
         The metric; with "auto" the chosen one, or "views".
     views_ : dict of CredalPartition
@@ -182,10 +187,12 @@ class EVCLUS(RowMasses, CredalClusterer):
     noise_floor_ : bool
         Whether noise floors were taken off.
     d0_ : float
+        The d0 that was used.
     d0_curve_ : list of (quantile, agreement)
         What "auto" tried: how far the partition of each quantile agrees with the reference and
         with its neighbours, see docs/decisions/d0-auto.md; empty otherwise.
     n_features_in_ : int
+        Columns of X.
     probabilities_, outlier_scores_ : (n,) arrays
         How strongly each object belongs to its cluster, and its mass on the empty set.
 
@@ -241,9 +248,11 @@ class EVCLUS(RowMasses, CredalClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file; (n, n) dissimilarities with metric="precomputed"; sparse matrix; pair list
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; (n, n) dissimilarities with metric="precomputed"; sparse matrix; pair list.
+            A path is that of a .npy, .csv, .parquet or .zarr file.
+        y : None
+            Not used; pipelines pass it.
         must_link, cannot_link : (p, 2) arrays of object numbers
             Pairs known to be in one cluster, in different clusters: k-CEVCLUS.
         sample_weight : (n,) array, positive
@@ -294,6 +303,13 @@ class EVCLUS(RowMasses, CredalClusterer):
 
         The fit that follows finds them there. A list of pairs, a fit without a folder, and a GPU,
         which makes them faster than it could read them, need nothing of the kind.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            The objects.
+        client : distributed.Client, default=None
+            As for `fit`.
         """
         X = as_frame(X)
         seed = int(random_of(self.random_state).randint(2**31 - 1))
@@ -395,10 +411,18 @@ class EVCLUS(RowMasses, CredalClusterer):
         The masses stay in the folder and are read when they are needed; :meth:`append` adds to
         them there. Pass `metric` if the model was fitted with a callable metric: only the rows
         that it compares are saved, not the function.
+
+        Parameters
+        ----------
+        url : path or URL
+            The folder that was saved to.
+        metric : callable, optional
+            The function that the model was fitted with.
         """
         return cls._load(address(url), {} if metric is None else {"metric": metric})
 
     def stores(self) -> tuple[str, ...]:
+        """Names of the stores in the folder of a saved model, beside its masses."""
         return ("landmarks", "kept", "views", *MAPS)
 
     def _save_parts(self, url: str) -> tuple[dict[str, Any], dict[str, str | None]]:

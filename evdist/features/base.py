@@ -34,6 +34,7 @@ class RowTransformer(
         Parameters
         ----------
         X : (rows, n_features_in_) array, data frame or Dask array
+            The objects, with the columns of the fitted ones.
         """
         check_is_fitted(self)
         if is_dask(X) and hasattr(X, "rechunk"):

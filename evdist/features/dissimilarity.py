@@ -53,8 +53,11 @@ class DissimilarityPCA(RowTransformer):
     Attributes
     ----------
     components_ : (n_components, L) array
+        The directions, by falling variance.
     mean_ : (L,) array
+        Mean of the dissimilarity rows.
     explained_variance_ : (n_components,) array
+        Variance along each direction.
     explained_variance_ratio_ : (n_components,) array
         As shares of the variance of all the dissimilarity rows.
     landmarks_ : (L,) int array
@@ -72,8 +75,10 @@ class DissimilarityPCA(RowTransformer):
 
         Parameters
         ----------
-        X : (n, L) dissimilarities with metric="precomputed", else (n, d) objects
-        y : ignored
+        X : (n, L) or (n, d) array
+            Dissimilarities to L landmarks with metric="precomputed", else the objects.
+        y : None
+            Not used; pipelines pass it.
         """
         integer("n_landmarks", self.n_landmarks, 1)
         integer("n_components", self.n_components, 1)

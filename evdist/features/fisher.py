@@ -44,6 +44,7 @@ class _Labelled(RowTransformer):
         Parameters
         ----------
         X : (n, d) array
+            The objects.
         y : (n,) labels
             A number below 0 says that the label is not known.
         """

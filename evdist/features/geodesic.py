@@ -69,9 +69,11 @@ class GeodesicMap(RowTransformer):
     Attributes
     ----------
     anchors_ : (m, d) array
+        The objects that the graph is built on.
     landmarks_ : (L,) int array
         Which anchors are landmarks.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -96,7 +98,9 @@ class GeodesicMap(RowTransformer):
         Parameters
         ----------
         X : (n, d) array
-        y : ignored
+            The objects.
+        y : None
+            Not used; pipelines pass it.
         """
         for name in ("n_landmarks", "n_neighbors", "n_anchors"):
             integer(name, getattr(self, name), 1)
@@ -129,7 +133,13 @@ class GeodesicMap(RowTransformer):
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The map that gave these arrays; it maps to the same bits."""
+        """The map that gave these arrays; it maps to the same bits.
+
+        Parameters
+        ----------
+        arrays : mapping of names to arrays
+            What `to_arrays` of a fitted map gave.
+        """
         unit, power, near = (float(value) for value in arrays["numbers"])
         anchors, landmarks = arrays["anchors"], arrays["landmarks"]
         made = cls(len(landmarks), n_neighbors=int(near), power=power)

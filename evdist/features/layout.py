@@ -71,12 +71,15 @@ class NeighbourLayout(RowTransformer):
     n_jobs : int, default=None
         Threads; None is all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
+        Seed of the sample, the neighbours and the steps: an int gives the same layout every
+        time.
 
     Attributes
     ----------
     embedding_ : (n, n_components) float32 array
         Where the objects of the fit lie.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -102,7 +105,9 @@ class NeighbourLayout(RowTransformer):
         Parameters
         ----------
         X : (n, d) array
-        y : ignored
+            The objects.
+        y : None
+            Not used; pipelines pass it.
         """
         for name in ("n_components", "n_neighbors", "n_sample"):
             integer(name, getattr(self, name), 1)
@@ -139,7 +144,15 @@ class NeighbourLayout(RowTransformer):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.float32]:
-        """Lay out the objects and return where they lie."""
+        """Lay out the objects and return where they lie.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            The objects.
+        y : None
+            Not used; pipelines pass it.
+        """
         return self.fit(X).embedding_
 
     def _laid_out(
@@ -185,7 +198,13 @@ class NeighbourLayout(RowTransformer):
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The layout that gave these arrays; it places new objects alike, to the bit."""
+        """The layout that gave these arrays; it places new objects alike, to the bit.
+
+        Parameters
+        ----------
+        arrays : mapping of names to arrays
+            What `to_arrays` of a fitted layout gave.
+        """
         k, angles = (float(value) for value in arrays["numbers"])
         anchors, places = arrays["anchors"], arrays["places"]
         made = cls(places.shape[1], n_neighbors=int(k), metric="cosine" if angles else "euclidean")

@@ -65,7 +65,9 @@ class _Metric(RowTransformer):
         Parameters
         ----------
         X : (n, d) array
-        y : ignored
+            The objects.
+        y : None
+            Not used; pipelines pass it.
         must_link, cannot_link : (p, 2) arrays of object numbers
             Pairs known to be in one cluster, in different clusters; at least one of each.
         """
@@ -168,7 +170,9 @@ class LSI(_Metric):
     gap_ : float
         The most by which any other metric can be better.
     n_iter_ : int
+        Steps made.
     converged_ : bool
+        Whether `tol` ended them, not `max_iter`.
 
     Examples
     --------

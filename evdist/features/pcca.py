@@ -54,7 +54,9 @@ class _Linked(RowTransformer):
         Parameters
         ----------
         X : (n, d) array
-        y : ignored
+            The objects.
+        y : None
+            Not used; pipelines pass it.
         must_link, cannot_link : (p, 2) arrays of object numbers
             Pairs known to be in one cluster, in different clusters; at least one of the latter.
         """
@@ -137,7 +139,9 @@ class PCCA(_Linked):
         The loss: the sum over links of log(1 + exp(sharpness s (D^2 - 1))) / sharpness, s = 1 for a
         must-link and -1 for a cannot-link.
     n_iter_ : int
+        Steps made.
     converged_ : bool
+        Whether `tol` ended them, not `max_iter`.
 
     Examples
     --------
@@ -172,13 +176,14 @@ class KernelPCCA(_Linked):
 
     Parameters
     ----------
-    n_components : int, default=2
     kernel : {"rbf", "laplacian", "poly", "linear", "cosine"} or callable, default="rbf"
         Of scikit-learn, with its defaults for all but gamma; or a positive semidefinite function
         of two rows.
     gamma : float, default=None
         exp(-gamma |x - y|^2) for "rbf"; None is 1 / d. The most important parameter: NN-EVCLUS,
         example 5, has 0.3 for a circle of radius about 5.
+    n_components : int, default=2
+        Number of features.
     sharpness, tol, max_iter
         As in :class:`PCCA`. Links that a kernel can satisfy have no shortest answer, and tol says
         how far the cannot-links are drawn out.

@@ -66,7 +66,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.drop_ids = drop_ids
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Look at the columns of a table, (n, d)."""
+        """Look at the columns of a table, (n, d).
+
+        Parameters
+        ----------
+        X : data frame or (n, d) array
+            The table; values may be missing.
+        y : None
+            Not used; pipelines pass it.
+        """
         scale: Any = one_of("scale", self.scale, ("standard", "robust", "gower"))
         frame = self._frame(X, reset=True)
         self.encoding_: Encoding = fit_encoding(
@@ -75,7 +83,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The rows as numbers: a data frame for a data frame, else an array."""
+        """The rows as numbers: a data frame for a data frame, else an array.
+
+        Parameters
+        ----------
+        X : data frame or (rows, d) array
+            Rows with the columns of the fitted table.
+        """
         check_is_fitted(self, "encoding_")
         frame = self._frame(X, reset=False)
         rows = self.encoding_(frame)
@@ -84,7 +98,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return pd.DataFrame(rows, index=frame.index, columns=self.encoding_.names)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of numbers: "age", "city=Oslo", ..."""
+        """Names of the columns of numbers: "age", "city=Oslo", ...
+
+        Parameters
+        ----------
+        input_features : None
+            Not used; scikit-learn passes it.
+        """
         check_is_fitted(self, "encoding_")
         return np.array(self.encoding_.names, dtype=object)
 

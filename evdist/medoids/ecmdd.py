@@ -65,9 +65,11 @@ class MedoidClusterer(RowMasses, CredalClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, path of a .npy, .csv, .parquet or .zarr
-            file; (n, n) dissimilarities with metric="precomputed"
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; (n, n) dissimilarities with metric="precomputed". A path is that of a .npy,
+            .csv, .parquet or .zarr file.
+        y : None
+            Not used; pipelines pass it.
         """
         X = self._table(X, ensure_min_samples=2)
         sets, given = self._checked(X)
@@ -119,11 +121,20 @@ class ECMdd(MedoidClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
-    weighted : bool, default=False
-        One medoid for each cluster (sECMdd), or all objects with weights (wECMdd).
     alpha : float, default=2
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
+    metric : str, default="sqeuclidean"
+        euclidean, sqeuclidean, cityblock, chebyshev, cosine, correlation or precomputed (n, n).
+        The objective is linear in the dissimilarities: squared distances make it that of ECM with
+        objects as prototypes. With `weighted` and plain distances all clusters may coincide.
+    weighted : bool, default=False
+        One medoid for each cluster (sECMdd), or all objects with weights (wECMdd).
+    psi : float above 1, default=2
+        Weighted: the larger, the more even the weights.
+    sharpness : float, default=5
+        Weighted: power of the weights of sets; the larger, the fewer objects represent a set.
+    n_clusters : int, default=4
+        Number of clusters.
     beta : float above 1, default=2
         Fuzzifier: near 1, almost all mass is on one set.
     delta : float or "auto", default="auto"
@@ -134,15 +145,9 @@ class ECMdd(MedoidClusterer):
         One medoid: weight of closeness relative to equality of distances, in the medoid of a set.
     gamma : float, default=1
         One medoid: weight of the medoid of a set relative to those of its clusters.
-    psi : float above 1, default=2
-        Weighted: the larger, the more even the weights.
-    sharpness : float, default=5
-        Weighted: power of the weights of sets; the larger, the fewer objects represent a set.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
-    metric : str, default="sqeuclidean"
-        euclidean, sqeuclidean, cityblock, chebyshev, cosine, correlation or precomputed (n, n).
-        The objective is linear in the dissimilarities: squared distances make it that of ECM with
-        objects as prototypes. With `weighted` and plain distances all clusters may coincide.
+        The sets of clusters that may get mass: empty set, singletons and all clusters together
+        ("simple"); also all pairs; all sets.
     init : "k-means++" or (n_clusters,) array of int
         Initial medoids: objects far from each other, or the given ones.
     n_init : int, default=5
@@ -150,7 +155,9 @@ class ECMdd(MedoidClusterer):
     tol : float, default=1e-6
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     random_state : int, RandomState, Generator or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
@@ -159,18 +166,25 @@ class ECMdd(MedoidClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
+        Cluster of maximum plausibility.
     delta_ : float
+        The `delta` that was used.
     medoids_ : (c,) int array
         The object of each cluster; with `weighted` that of largest weight.
     weights_ : (c, n) array or None
         With `weighted`, the weights of the objects in each cluster.
     objective_ : float
+        The objective at the end.
     history_ : list of float
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_features_in_ : int
+        Columns of X; with "precomputed" the number of objects.
 
     Examples
     --------

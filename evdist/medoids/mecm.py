@@ -127,6 +127,7 @@ class MECM(MedoidClusterer):
     Parameters
     ----------
     n_clusters : int, default=4
+        Number of clusters.
     alpha : float, default=1
         Weight |A|^alpha of sets of several clusters: the larger, the more specific the masses.
     beta : float above 1, default=2
@@ -139,6 +140,8 @@ class MECM(MedoidClusterer):
     gamma : float, default=1
         Weight of the mean squared distance to the clusters of a set.
     focal_sets : {"simple", "pairs", "full"} or FocalSets, default="pairs"
+        The sets of clusters that may get mass: empty set, singletons and all clusters together
+        ("simple"); also all pairs; all sets.
     metric : str, default="euclidean"
         euclidean, sqeuclidean, cityblock, chebyshev, cosine, correlation or precomputed (n, n).
     init : "k-means++" or (n_clusters,) array of int
@@ -148,7 +151,9 @@ class MECM(MedoidClusterer):
     tol : float, default=1e-6
         Stop when the relative decrease of the objective is smaller than this.
     max_iter : int, default=200
+        Maximum number of iterations.
     random_state : int, RandomState or None, default=None
+        Seed of the starts: an int gives the same result every time.
     callbacks : sequence of callables, default=()
         Each is called after every iteration with a `Progress`.
     verbose : bool, default=False
@@ -157,16 +162,23 @@ class MECM(MedoidClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
+        Cluster of maximum plausibility.
     delta_ : float
+        The distance to the empty set that was used.
     medoids_ : (c,) int array
         The object of each cluster.
     objective_ : float
+        The objective at the end.
     history_ : list of float
         The objective before the first and after every iteration; it never rises.
     n_iter_ : int
+        Iterations done.
     converged_ : bool
+        Whether `tol` ended the fit, not `max_iter`.
     n_features_in_ : int
+        Columns of X; with "precomputed" the number of objects.
 
     Examples
     --------

@@ -36,6 +36,7 @@ def outlier_scores(
     Parameters
     ----------
     partition : CredalPartition of n objects
+        Whose clusters say what is usual.
     X : (n, d) array or data frame
         What the distances are computed from, Euclidean: on the scale that was clustered.
     n_neighbors : int
@@ -44,6 +45,7 @@ def outlier_scores(
     Returns
     -------
     (n,) array
+        The scores.
 
     Examples
     --------

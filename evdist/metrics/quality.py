@@ -41,7 +41,9 @@ def consistency(partition: CredalPartition, truth: CredalPartition | NDArray[Any
     Parameters
     ----------
     partition : CredalPartition
+        The partition to judge.
     truth : (n,) labels or CredalPartition
+        What is true of the same objects.
     """
     return credal_rand_index(partition, truth, "conflict")
 
@@ -52,6 +54,11 @@ def nonspecificity(partition: CredalPartition) -> float:
     The nonspecificity sum_A m(A) log2 |A| of a mass function on {s, not s} is its mass on Theta;
     as in ``evdist.belief.nonspecificity`` the empty set counts like the whole frame. It speaks
     of pairs: ``CredalPartition.nonspecificity`` is N*, the mean over objects.
+
+    Parameters
+    ----------
+    partition : CredalPartition
+        The partition to judge.
     """
     empty, _, _, theta = first_moments(partition)
     return unit_interval(float(empty + theta))

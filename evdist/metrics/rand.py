@@ -41,6 +41,15 @@ class Estimate:
     """A mean over pairs: its value, its standard error (0 when exact) and the pairs visited.
 
     ``n_pairs`` is the number of sampled pairs, or n(n-1)/2 when the value covers all of them.
+
+    Parameters
+    ----------
+    value : float
+        The mean.
+    standard_error : float
+        Its standard error.
+    n_pairs : int
+        Pairs visited.
     """
 
     value: float
@@ -74,6 +83,7 @@ def credal_rand_index(
     Returns
     -------
     float
+        The index, 1 for equal partitions but for "conflict".
     """
     return estimate_credal_rand_index(a, b, kind, n_pairs=n_pairs, random_state=random_state).value
 
@@ -91,6 +101,17 @@ def estimate_credal_rand_index(
     Squared distances have exact means (see ``moments``), roots and absolute values do not. The
     sampled mean of d is therefore corrected by regression on a quadratic form q with known mean:
     mean(d) - beta (mean(q) - E q). For hard partitions d = q and nothing is left to chance.
+
+    Parameters
+    ----------
+    a, b : CredalPartition or (n,) labels
+        Over the same objects.
+    kind : {"jousselme", "squared-jousselme", "belief", "conflict"}, default="jousselme"
+        As in `credal_rand_index`.
+    n_pairs : int, default=200000
+        Pairs to sample, at least 100.
+    random_state : int, Generator or None, default=0
+        Decides the sampled pairs.
     """
     if kind not in get_args(Kind):
         raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}.")

@@ -95,6 +95,7 @@ def pairwise_mass(
     Parameters
     ----------
     partition : CredalPartition
+        Whose objects are compared.
     i, j : (p,) int, optional
         The pairs. By default all n(n-1)/2 of them, in the order (0,1), (0,2), ..., (1,2), ...,
         which is that of R's ``dist`` and of ``scipy.spatial.distance.pdist``.
@@ -142,14 +143,30 @@ def _all_pairs_mass(M: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
 def pairwise_belief(
     partition: CredalPartition, i: NDArray[Any] | None = None, j: NDArray[Any] | None = None
 ) -> NDArray[Any]:
-    """Bel_ij({s}) for the pairs of :func:`pairwise_mass`, (p,)."""
+    """Bel_ij({s}) for the pairs of :func:`pairwise_mass`, (p,).
+
+    Parameters
+    ----------
+    partition : CredalPartition
+        Whose objects are compared.
+    i, j : (p,) int, optional
+        The pairs, by default all.
+    """
     return pairwise_mass(partition, i, j)[:, 1]
 
 
 def pairwise_plausibility(
     partition: CredalPartition, i: NDArray[Any] | None = None, j: NDArray[Any] | None = None
 ) -> NDArray[Any]:
-    """Pl_ij({s}) = 1 - kappa_ij for the pairs of :func:`pairwise_mass`, (p,)."""
+    """Pl_ij({s}) = 1 - kappa_ij for the pairs of :func:`pairwise_mass`, (p,).
+
+    Parameters
+    ----------
+    partition : CredalPartition
+        Whose objects are compared.
+    i, j : (p,) int, optional
+        The pairs, by default all.
+    """
     mass = pairwise_mass(partition, i, j)
     return mass[:, 1] + mass[:, 3]
 
@@ -157,7 +174,15 @@ def pairwise_plausibility(
 def relational_representation(
     partition: CredalPartition, i: NDArray[Any] | None = None, j: NDArray[Any] | None = None
 ) -> Relation:
-    """The tuple R = (m_ij) of slides, "Relational representation", for all or given pairs."""
+    """The tuple R = (m_ij) of slides, "Relational representation", for all or given pairs.
+
+    Parameters
+    ----------
+    partition : CredalPartition
+        Whose objects are compared.
+    i, j : (p,) int, optional
+        The pairs, by default all.
+    """
     i, j = _pairs(i, j, same_objects(partition))
     return Relation(i, j, pairwise_mass(partition, i, j))
 

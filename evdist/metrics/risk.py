@@ -32,8 +32,10 @@ class RiskCoverage:
         That of the object taken last, falling.
     area : float
         Mean risk over the coverages; the error rate itself when the score tells nothing.
-    decided : (coverage, risk) of the sure members at the default level; risk is NaN if none is.
+    decided : (float, float)
+        Coverage and risk of the sure members at `level`; risk is NaN if there are none.
     level : float
+        The level of `decided`.
     """
 
     coverage: Floats
@@ -51,7 +53,13 @@ class RiskCoverage:
         )
 
     def coverage_at(self, risk: float) -> float:
-        """The largest coverage with at most this risk, 0 where there is none."""
+        """The largest coverage with at most this risk, 0 where there is none.
+
+        Parameters
+        ----------
+        risk : float
+            The largest risk allowed.
+        """
         good = np.flatnonzero(self.risk <= risk)
         return float(self.coverage[good[-1]]) if len(good) else 0.0
 
@@ -72,7 +80,9 @@ def risk_coverage(
     Parameters
     ----------
     partition : CredalPartition of n objects
+        The partition to judge.
     y : (n,) classes
+        The known class of each object.
     score : (n,) array, optional
         How sure an object is; by default ``partition.margin()``.
     level : float, optional

@@ -37,6 +37,7 @@ from evdist.mixture.kernel import common_axes
 
 MODELS = ("EII", "VII", "EEI", "VEI", "EVI", "VVI", "EEE", "VEE", "EVE", "VVE", "EEV", "VEV",
           "EVV", "VVV")  # fmt: skip
+"""The covariance models: volume, shape and orientation are Equal, Variable, or the Identity."""
 
 #: Inner steps from the last M-step's parameters, and from none.
 _WARM, _COLD = 5, 60

@@ -40,11 +40,13 @@ class EMResult:
     Attributes
     ----------
     parameters : Parameters
+        The mixture.
     loglik : float
         Of these parameters.
     n_iter : int
         M-steps made.
     converged : bool
+        Whether `tol` ended EM, not `max_iter`.
     failed : str or None
         Why the fit is not to be used; None for a good one.
     """
@@ -94,12 +96,15 @@ def fit_em(
     Parameters
     ----------
     X : (n, d) array
+        The rows.
     parameters : Parameters
+        The mixture to start from; its model is the one that is fitted.
     sample_weight : (n,) array, zero or more
         Such as the counts of a bootstrap sample; rows of weight zero cost nothing.
     tol : float
         Stop when an iteration raises the log-likelihood L by less than tol * (1 + abs(L)).
-    max_iter : int
+    max_iter : int, default=1000
+        Maximum number of iterations.
     n_jobs : int or None
         Threads; None is all cores. The result does not depend on it.
     """
@@ -125,8 +130,18 @@ def fit_em_many(
 
     Parameters
     ----------
+    X : (n, d) array
+        The rows.
+    parameters : Parameters
+        The mixture to start from.
     counts : (B, n) array, zero or more
         One row of weights for each replicate.
+    tol : float, default=1e-6
+        As in `fit_em`.
+    max_iter : int, default=1000
+        As in `fit_em`.
+    n_jobs : int or None, default=1
+        Threads; None is all cores. The result does not depend on it.
 
     Returns
     -------
@@ -259,7 +274,19 @@ def _m_step(
 def from_posterior(
     X: NDArray[Any], P: NDArray[Any], model: str, sample_weight: NDArray[Any] | None = None
 ) -> Parameters:
-    """The M-step alone: parameters of a model from (n, c) posterior probabilities."""
+    """The M-step alone: parameters of a model from (n, c) posterior probabilities.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        The rows.
+    P : (n, c) array
+        Probability of each component given each row.
+    model : str
+        One of `MODELS`.
+    sample_weight : (n,) array, optional
+        Weights of the rows; by default 1.
+    """
     X = np.ascontiguousarray(X, dtype=float)
     w = np.ones(len(X)) if sample_weight is None else sample_weight
     P = P * w[:, None]

@@ -36,6 +36,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
     tol : float, default=1e-6
         EM stops when an iteration raises the log-likelihood L by less than tol * (1 + abs(L)).
     max_iter : int, default=1000
+        Maximum number of iterations of EM.
     random_state : int, RandomState or None, default=None
         For k-means, and for the rows that larger data is started from.
     n_jobs : int, default=None
@@ -44,22 +45,31 @@ class GaussianMixture(DensityMixin, BaseEstimator):
     Attributes
     ----------
     covariance_model_ : str
+        The chosen model.
     n_components_ : int
+        The chosen number.
     weights_ : (c,) array
+        Mixing proportions.
     means_ : (c, d) array
+        Means of the components.
     covariances_ : (c, d, d) array
+        Their covariance matrices.
     parameters_ : Parameters
         The same, small and immutable.
     loglik_ : float
+        Log-likelihood of the rows.
     bic_ : float
         2 L - nu log n: larger is better.
     bics_ : DataFrame
         BIC by number of components and model; -inf where the fit has failed.
     converged_ : bool
+        Whether `tol` ended EM, not `max_iter`.
     n_iter_ : int
+        Iterations done.
     failed_ : str or None
         Why the fit is not to be trusted, if all have failed: a component has collapsed.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -87,7 +97,9 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, d) array
-        y : ignored
+            The rows.
+        y : None
+            Not used; pipelines pass it.
         sample_weight : (n,) array, zero or more
             A row of weight two counts as two equal rows; the sum of the weights is BIC's n.
         """
@@ -124,19 +136,45 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         return validate_data(self, X, dtype=np.float64, reset=False)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Posterior probabilities of the components, (n, c)."""
+        """Posterior probabilities of the components, (n, c).
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Rows with the columns of the fitted ones.
+        """
         X = self._rows(X)
         return self.parameters_.posterior(X)
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """The most probable component of each row, (n,)."""
+        """The most probable component of each row, (n,).
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Rows with the columns of the fitted ones.
+        """
         return self.predict_proba(X).argmax(axis=1)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log density of each row, (n,)."""
+        """Log density of each row, (n,).
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Rows with the columns of the fitted ones.
+        """
         X = self._rows(X)
         return self.parameters_.log_density(X)
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """Mean log density of the rows."""
+        """Mean log density of the rows.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Rows with the columns of the fitted ones.
+        y : None
+            Not used; model selection passes it.
+        """
         return float(self.score_samples(X).mean())

@@ -36,6 +36,7 @@ class Parameters:
     weights : (c,) array
         Mixing proportions, above zero.
     means : (c, d) array
+        Means of the components.
     volumes : (c,) array
         Above zero.
     shapes : (c, d) array
@@ -91,20 +92,46 @@ class Parameters:
         return Spread(self.volumes[None], self.shapes[None], self.orientations[None])
 
     def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the components given each row, (n, c); rows sum to one."""
+        """Probabilities of the components given each row, (n, c); rows sum to one.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            The rows.
+        """
         return self.evaluate(X)[0]
 
     def log_density(self, X: ArrayLike) -> NDArray[np.float64]:
-        """log p(x) of each row, (n,)."""
+        """log p(x) of each row, (n,).
+
+        Parameters
+        ----------
+        X : (n, d) array
+            The rows.
+        """
         return self.evaluate(X)[1]
 
     def loglik(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Log-likelihood of the rows, each counted with its weight."""
+        """Log-likelihood of the rows, each counted with its weight.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            The rows.
+        sample_weight : (n,) array, optional
+            Weights of the rows; by default 1.
+        """
         density = self.evaluate(X)[1]
         return float(density.sum() if sample_weight is None else np.dot(sample_weight, density))
 
     def evaluate(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(posterior, log_density) in one pass."""
+        """(posterior, log_density) in one pass.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            The rows.
+        """
         X = np.ascontiguousarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X must have shape (n, {self.n_features}), got {X.shape}.")

@@ -26,6 +26,7 @@ class Selection:
     Attributes
     ----------
     best : EMResult
+        The mixture of the largest BIC.
     bic : float
         Of the best.
     bics : DataFrame
@@ -38,7 +39,15 @@ class Selection:
 
 
 def bic(result: EMResult, n: float) -> float:
-    """2 L - nu log n, larger is better; n is the sum of the weights."""
+    """2 L - nu log n, larger is better; n is the sum of the weights.
+
+    Parameters
+    ----------
+    result : EMResult
+        A fitted mixture.
+    n : float
+        The number of rows, or the sum of their weights.
+    """
     return 2 * result.loglik - result.parameters.n_parameters * float(np.log(n))
 
 
@@ -59,6 +68,29 @@ def select_mixture(
 
     The parameters are those of :class:`evdist.mixture.GaussianMixture`. A fit that failed (see
     :class:`EMResult`) is chosen only where none has succeeded.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        The rows.
+    n_components : int or sequence of int, default=3
+        Numbers to try.
+    covariance_models : str or sequence of str, default="auto"
+        Some of `MODELS`; "auto" is all.
+    sample_weight : (n,) array, optional
+        Weights of the rows; their sum is BIC's n.
+    init : {"hierarchical", "k-means++"}, default="hierarchical"
+        How EM's starting partitions are found.
+    n_init : int, default=2
+        Starts of every fit.
+    tol : float, default=1e-6
+        As in `fit_em`.
+    max_iter : int, default=1000
+        As in `fit_em`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the starts.
+    n_jobs : int, default=None
+        Threads; None is all cores. The result does not depend on it.
     """
     numbers = _numbers(n_components)
     models = _models(covariance_models)

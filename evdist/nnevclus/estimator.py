@@ -129,6 +129,7 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         Threads for choosing d0 and for centres="evclus"; the result does not depend on it. The
         network itself trains on one thread, or on many workers.
     random_state : int, RandomState, Generator or None, default=None
+        Seed of pairs, weights and batches: an int gives the same result every time.
     checkpoint : path or URL, default=None
         A folder for the state of mini-batch training. The same call resumes where it stopped;
         this needs a random_state.
@@ -142,7 +143,9 @@ class NNEVCLUS(RowMasses, CredalClusterer):
     Attributes
     ----------
     credal_partition_ : CredalPartition
+        Masses of the objects.
     labels_ : (n,) int array
+        Cluster of maximum plausibility.
     objective_ : float
         Mean over the pairs of (conflict - transformed dissimilarity)^2, with the terms of links,
         labels and weights; with 25 clusters or more and no `body`, pairs that start in one
@@ -152,15 +155,21 @@ class NNEVCLUS(RowMasses, CredalClusterer):
         The objective before the first and after every iteration; with mini-batches the mean over
         each epoch, but for the last value, which is `objective_`.
     n_iter_ : int
+        Iterations, or epochs, done.
     converged_ : bool
+        False where `max_iter` ended the training.
     n_clusters_ : int
+        Number of clusters.
     d0_ : float
+        The d0 that was used.
     d0_curve_ : list of (quantile, agreement)
         As in EVCLUS.
     centres_ : (c,) int array
         The objects chosen by `centres`; absent without `centres`.
     network_ : torch.nn.Module
+        The trained network.
     n_features_in_ : int
+        Columns of X.
 
     Examples
     --------
@@ -223,11 +232,14 @@ class NNEVCLUS(RowMasses, CredalClusterer):
 
         Parameters
         ----------
-        X : (n, d) array, data frame, Dask or zarr array, or path; (n, n) dissimilarities with
-            metric="precomputed". A Dask array of more than 2^18 rows, or a file larger than
-            memory, is never loaded whole; masses and labels are then lazy, with the same bits
-        y : ignored
+        X : (n, d) array, data frame, Dask or zarr array, or path
+            The objects; (n, n) dissimilarities with metric="precomputed". A Dask array of more than
+            2^18 rows, or a file larger than memory, is never loaded whole; masses and labels are
+            then lazy, with the same bits
+        y : None
+            Not used; pipelines pass it.
         must_link, cannot_link : (p, 2) arrays of object numbers
+            Pairs of objects known to be in one cluster, or in different ones.
         labels : (n,) integers
             Clusters 0..c-1 of the objects where they are known, -1 elsewhere.
         metric_features : (n, p) array or frame
@@ -334,6 +346,15 @@ class NNEVCLUS(RowMasses, CredalClusterer):
 
         `body` is a module like the one that the model was trained with, of which only the
         weights are saved. `metric` is the function of a model with a callable metric.
+
+        Parameters
+        ----------
+        url : path or URL
+            The folder that was saved to.
+        body : torch.nn.Module, optional
+            As given to the model.
+        metric : callable, optional
+            The function that the model was fitted with.
         """
         given = {"body": body, "metric": metric}
         return cls._load(address(url), {k: v for k, v in given.items() if v is not None})

@@ -50,6 +50,7 @@ class CredalPartition(DerivedViews):
         names the row. NumPy masses are checked here; of the others only the shape, and their values
         whenever a block is read, or by :meth:`validate`.
     focal_sets : FocalSets
+        The sets of clusters that the columns of `mass` are for.
     ids : (n,) array-like, optional
         Names of the objects, such as the index of the data frame that was clustered. They travel
         with the rows: into parts of the partition, tables, stores and reports.
@@ -79,12 +80,25 @@ class CredalPartition(DerivedViews):
 
         Without ``n_clusters`` any labels will do and their clusters are numbered in increasing
         order; with it they must be -1..n_clusters - 1 and are kept.
+
+        Parameters
+        ----------
+        labels : (n,) integers
+            Cluster of each object; -1 is an outlier.
+        n_clusters : int, optional
+            Number of clusters, empty ones included.
         """
         return cls(*convert.masses_from_labels(labels, n_clusters))
 
     @classmethod
     def from_fuzzy(cls, membership: Any) -> CredalPartition:
-        """From a fuzzy partition (n, c); the empty set gets what a row lacks to sum to 1."""
+        """From a fuzzy partition (n, c); the empty set gets what a row lacks to sum to 1.
+
+        Parameters
+        ----------
+        membership : (n, c) array
+            Degrees of membership, at least 0, of sum at most 1 in each row.
+        """
         return cls(*convert.masses_from_fuzzy(membership))
 
     @classmethod
@@ -96,17 +110,36 @@ class CredalPartition(DerivedViews):
         What the largest degree of a row lacks to one goes to the empty set. The focal sets are
         the singletons and the level sets that occur, or ``focal_sets``; then a level set that is
         not among them gives its mass to the smallest that contains it.
+
+        Parameters
+        ----------
+        possibility : (n, c) array
+            Degrees of possibility, 0 to 1.
+        focal_sets : FocalSets, optional
+            The sets that may get mass.
         """
         return cls(*convert.masses_from_possibilistic(possibility, focal_sets))
 
     @classmethod
     def from_rough(cls, lower: Any, upper: Any) -> CredalPartition:
-        """From a rough partition: two (n, c) bool tables; objects in no upper one are outliers."""
+        """From a rough partition: two (n, c) bool tables; objects in no upper one are outliers.
+
+        Parameters
+        ----------
+        lower, upper : (n, c) bool arrays
+            Which objects surely, and which possibly, belong to each cluster.
+        """
         return cls(*convert.masses_from_rough(lower, upper))
 
     @classmethod
     def load(cls, url: str | os.PathLike[str]) -> CredalPartition:
-        """Load what :meth:`save` wrote. The masses of a zarr store are not read into memory."""
+        """Load what :meth:`save` wrote. The masses of a zarr store are not read into memory.
+
+        Parameters
+        ----------
+        url : path or URL
+            Where the partition was saved.
+        """
         return cls(*io.read(url))
 
     def save(self, url: str | os.PathLike[str]) -> None:
@@ -118,6 +151,11 @@ class CredalPartition(DerivedViews):
           for people and other programs, :meth:`load` does not read it
         - ``.npz``: a NumPy archive of masses, focal sets and ids
         - ``.zarr`` or no ending: a zarr store of the same, written block by block
+
+        Parameters
+        ----------
+        url : path or URL
+            Where to write; its ending is the format.
         """
         if io.is_table(url):
             load("evdist.partition.export:write_table")(io.new_place(url), self._answer())
@@ -143,13 +181,25 @@ class CredalPartition(DerivedViews):
         return CredalPartition(select_rows(self.mass, rows), self.focal_sets, ids)
 
     def with_ids(self, ids: Any) -> CredalPartition:
-        """The same partition with these ids; None removes them."""
+        """The same partition with these ids; None removes them.
+
+        Parameters
+        ----------
+        ids : (n,) array-like or None
+            Names of the objects.
+        """
         named = copy.copy(self)  # whose masses were checked
         object.__setattr__(named, "ids", checked_ids(ids, self.n_objects))
         return named
 
     def row(self, id: Any) -> int:
-        """Row of the object with this id, or a KeyError; without ids, the row number itself."""
+        """Row of the object with this id, or a KeyError; without ids, the row number itself.
+
+        Parameters
+        ----------
+        id : any
+            Id of the object.
+        """
         return row_of(self.ids, id, self.n_objects)
 
     def __eq__(self, other: object) -> bool:
@@ -190,6 +240,11 @@ class CredalPartition(DerivedViews):
         """Stored masses of `at_most` bytes read into memory; larger or lazy ones stay as they are.
 
         For those who look several times: stored rows are read and checked at every look.
+
+        Parameters
+        ----------
+        at_most : int, default=2**28
+            Bytes.
         """
         if isinstance(self.mass, np.ndarray) or is_dask(self.mass) or self.mass.nbytes > at_most:
             return self
@@ -201,6 +256,11 @@ class CredalPartition(DerivedViews):
 
         The masses are not touched, only the focal sets get new members, so that this is free for
         any number of objects.
+
+        Parameters
+        ----------
+        order : sequence of int
+            All clusters, in their new order.
         """
         order = [operator.index(k) for k in order]
         if sorted(order) != list(range(self.n_clusters)):
@@ -216,6 +276,11 @@ class CredalPartition(DerivedViews):
         The mass of a set goes to the smallest kept set that contains it (itself when it is kept;
         ties to the first), so that no belief grows and no plausibility shrinks. A set that no
         kept set contains is an error.
+
+        Parameters
+        ----------
+        focal_sets : FocalSets
+            The sets to keep.
         """
         mass = convert.project_masses(self.mass, self.focal_sets, focal_sets)
         return CredalPartition(mass, focal_sets, self.ids)

@@ -108,6 +108,13 @@ class DerivedViews:
 
         Ties go to the first cluster; an object with m_i(empty) = 1 is in cluster 0. With
         ``outlier=-1`` the objects of :meth:`outliers` get that label instead. (n,) int.
+
+        Parameters
+        ----------
+        rule : {"plausibility", "belief", "pignistic"}, default="plausibility"
+            What is greatest for the cluster that is taken.
+        outlier : int, optional
+            Label of outliers.
         """
         _one_of(rule, views.LABEL_RULES)
         if outlier is not None:
@@ -125,6 +132,11 @@ class DerivedViews:
         ``rule="mass"``: A_i is the focal set with the largest mass, ties to the first.
         ``rule="dominance"``: A_i holds the clusters that no other dominates, Bel*_i({l}) <=
         Pl*_i({k}) for all l; an object with m_i(empty) = 1 has A_i = Omega.
+
+        Parameters
+        ----------
+        rule : {"mass", "dominance"}, default="mass"
+            What A_i is.
         """
         return self._approximations(rule, "lower", self.n_clusters)
 
@@ -132,11 +144,22 @@ class DerivedViews:
         """Upper approximations: which objects possibly belong to a cluster, k in A_i; (n, c) bool.
 
         See :meth:`lower` for A_i.
+
+        Parameters
+        ----------
+        rule : {"mass", "dominance"}, default="mass"
+            What A_i is.
         """
         return self._approximations(rule, "upper", self.n_clusters)
 
     def rough(self, rule: ApproximationRule = "mass") -> tuple[Any, Any]:
-        """Rough partition: the lower and the upper approximations, from one pass."""
+        """Rough partition: the lower and the upper approximations, from one pass.
+
+        Parameters
+        ----------
+        rule : {"mass", "dominance"}, default="mass"
+            What A_i is, see `lower`.
+        """
         both = self._approximations(rule, "both", 2 * self.n_clusters)
         return both[:, : self.n_clusters], both[:, self.n_clusters :]
 
@@ -157,6 +180,11 @@ class DerivedViews:
 
         Without ``level`` it is :meth:`level`, which depends on all objects of this partition: to
         judge some of them, or new ones, alike, hand on the ``level`` of the answer.
+
+        Parameters
+        ----------
+        level : float, optional
+            How sure an object must be, 0.5 to 1; by default that of `level()`.
         """
         q = self.level() if level is None else decisions.check_level(level)
         if self._has_lists:
@@ -211,7 +239,8 @@ class DerivedViews:
             partition of the same objects, such as that of a Bootclus, whose normalised pignistic
             probabilities then stand for the classes. What is said of the risk holds where the known
             objects are a random sample of those to be judged.
-        risk : float
+        risk : float, default=0.02
+            Share of the sure objects that may be wrong.
         confidence : float, optional
             Such as 0.95: the level is then one whose risk is at most ``risk`` with this
             confidence, and 1 (no object is sure) where the labels are too few to show it. To show 2
@@ -221,7 +250,8 @@ class DerivedViews:
 
         Returns
         -------
-        Calibration, with the ``level`` for :meth:`decide`.
+        Calibration
+            Its ``level`` is for :meth:`decide`.
         """
         return calibrate(self, labels, risk, confidence, random_state)
 
@@ -258,6 +288,15 @@ class DerivedViews:
         of its nearest cluster, and the sure members that are nearest to it. See
         :class:`evdist.partition.explain.Explanation`. To explain many objects, give the answer of
         :meth:`decide` instead of its level: it is then not found again for each of them.
+
+        Parameters
+        ----------
+        i : int
+            Row of the object.
+        X : (n, d) array or data frame, optional
+            The attributes.
+        level : float or Decisions, optional
+            As in `decide`, or what that answered.
         """
         return explain(self, i, X, level)
 
@@ -299,6 +338,11 @@ class DerivedViews:
     def sizes(self, rule: ApproximationRule = "mass") -> ClusterSizes:
         """Sizes of the clusters: sum of pignistic probabilities, and objects by label, lower and
         upper approximation.
+
+        Parameters
+        ----------
+        rule : {"mass", "dominance"}, default="mass"
+            Of the approximations, see `lower`.
         """
         return self.summary(rule).sizes
 
@@ -307,6 +351,13 @@ class DerivedViews:
 
         ``rule`` is that of the approximations in the table; sure objects and objects between
         clusters are counted by :meth:`decide` at ``level``.
+
+        Parameters
+        ----------
+        rule : {"mass", "dominance"}, default="mass"
+            Of the approximations, see `lower`.
+        level : float, optional
+            As in `decide`.
         """
         _one_of(rule, views.APPROXIMATION_RULES)
         levels = decisions.LEVELS if level is None else (decisions.check_level(level),)
@@ -321,6 +372,13 @@ class DerivedViews:
         The columns are those of :meth:`CredalPartition.save` to CSV and Parquet and of a job's
         ``objects.parquet``; :mod:`evdist.partition.export` says what each holds. ``level`` is that
         of :meth:`decide`. Held in memory: ``table.join(partition.to_frame())``.
+
+        Parameters
+        ----------
+        masses : bool, default=False
+            Add a column for each focal set.
+        level : float, optional
+            As in `decide`.
         """
         return load("evdist.partition.export:frame")(self._answer(level), masses)
 

@@ -57,6 +57,8 @@ def sizes(
         approximations, see :meth:`CredalPartition.lower`.
     level : float or Decisions, optional
         That of the decision; or what :meth:`CredalPartition.decide` said, where it is known.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     counted = _counted(partition, rule, level)
     named = named_clusters(counted.largest)
@@ -128,6 +130,13 @@ def nonspecificity(partition: CredalPartition, *, ax: Axes | None = None) -> Axe
 
     The two parts of a bar are the doubt between clusters (mass on unions) and the doubt whether
     the object is in any (mass on the empty set); the dotted line is the mean over all objects, N*.
+
+    Parameters
+    ----------
+    partition : CredalPartition
+        The partition to draw.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     every = _by_cluster(partition)
     mean = float(every[1:].sum() / max(partition.n_objects, 1))

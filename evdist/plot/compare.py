@@ -31,8 +31,12 @@ def consistency_plane(
 
     Parameters
     ----------
-    partitions : mapping of names to CredalPartition, over the same n objects
+    partitions : mapping of names to CredalPartition
+        Partitions of the same n objects.
     truth : (n,) labels
+        The known class of each object.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     if not partitions:
         raise ValueError("partitions must hold at least one partition, got none.")
@@ -69,6 +73,8 @@ def partition_map(
     ----------
     partitions : mapping of names to CredalPartition or (n,) labels, over the same objects
         At least three.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     if len(partitions) < 3:
         raise ValueError(f"A map needs at least three partitions, got {len(partitions)}.")

@@ -32,6 +32,8 @@ def convergence(
     history : (t,) array, or mapping of names to such arrays
         Values of the objective, the first before any iteration; several named curves, such as
         training and validation loss, share the axes.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     curves = history if isinstance(history, Mapping) else {"objective": history}
     series = {str(name): _finite(values, str(name)) for name, values in curves.items()}
@@ -93,6 +95,8 @@ def delta_bel(
         Rows of the chosen centres; centre k gets the number and colour of cluster k.
     max_points : int
         Above this many objects, those of largest delta and a random sample are drawn.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     d, b = _finite(delta, "delta"), _finite(bel, "bel")
     if d.shape != b.shape:
@@ -160,7 +164,11 @@ def nonspecificity_curve(
     Parameters
     ----------
     n_clusters : (t,) array of int
-    nonspecificity : (t,) array, N* of a partition with that many clusters, in [0, 1]
+        The numbers of clusters.
+    nonspecificity : (t,) array in [0, 1]
+        N* of a partition with that many clusters.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     c, values = np.asarray(n_clusters), _finite(nonspecificity, "nonspecificity")
     if c.shape != values.shape or not c.size:

@@ -42,9 +42,12 @@ class PairDensity:
 
     Attributes
     ----------
-    counts : (128, 128) int64, delta along rows, kappa along columns
-    top : float, upper end of the delta axis, a power of two
-    squared_error : float, sum over pairs of (kappa - delta)^2
+    counts : (128, 128) int64 array
+        Pairs in each cell, delta along rows, kappa along columns.
+    top : float
+        Upper end of the delta axis, a power of two.
+    squared_error : float
+        Sum over pairs of (kappa - delta)^2.
     """
 
     counts: NDArray[np.int64] = field(
@@ -64,7 +67,13 @@ class PairDensity:
         return self.squared_error / max(self.n_pairs, 1)
 
     def add(self, delta: ArrayLike, kappa: ArrayLike) -> PairDensity:
-        """Count the pairs of one block; both arrays have the same shape. Returns itself."""
+        """Count the pairs of one block; both arrays have the same shape. Returns itself.
+
+        Parameters
+        ----------
+        delta, kappa : arrays of one shape
+            Transformed dissimilarity and degree of conflict of each pair.
+        """
         delta, kappa = np.ravel(delta), np.ravel(kappa)
         if delta.shape != kappa.shape:
             raise ValueError(
@@ -83,7 +92,13 @@ class PairDensity:
         return self
 
     def merge(self, other: PairDensity) -> PairDensity:
-        """The density of the pairs of both, as a new object."""
+        """The density of the pairs of both, as a new object.
+
+        Parameters
+        ----------
+        other : PairDensity
+            That of other pairs.
+        """
         top = max(self.top, other.top)
         total = PairDensity(top=top, squared_error=self.squared_error + other.squared_error)
         for part in (self, other):
@@ -133,6 +148,8 @@ def shepard(
         Transformed dissimilarities of the pairs; blocks and densities bring both axes.
     kappa : array of the same shape, optional
         Degrees of conflict; needed when ``delta`` is an array, and only then.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     density = _gather(delta, kappa)
     if not density.n_pairs:

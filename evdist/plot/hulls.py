@@ -66,6 +66,7 @@ def approximations(
     Parameters
     ----------
     partition : CredalPartition of n objects
+        The partition to draw.
     X : (n, d) array or data frame
         Drawn as it is when d = 2, on its first two principal components when d > 2, and against
         the row number when d = 1.
@@ -81,6 +82,7 @@ def approximations(
     max_points : int
         How many points are drawn at most, corners of hulls apart.
     ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
 
     Returns
     -------

@@ -62,6 +62,19 @@ def contour_map(
 
     The red line bounds the region where the cluster is the most plausible one; with two clusters
     it is the curve pl_1 = pl_2 of the paper. Parameters as for :func:`mass_map`.
+
+    Parameters
+    ----------
+    model : estimator with ``predict_mass``, or a callable
+        Gives masses (g, f) for points (g, 2).
+    X : (n, 2) array
+        Objects to draw on top.
+    focal_sets : FocalSets, optional
+        Needed for a callable.
+    resolution : int, default=100
+        Points of the grid along each axis.
+    max_panels : int, default=12
+        With more clusters than that, the most plausible on average are shown.
     """
     plane = _Plane(model, X, focal_sets, resolution)
     pl = contour(plane.mass, plane.focal)

@@ -53,6 +53,8 @@ def distance_matrix(
         the 24 largest are shown.
     metric : str
         One of :func:`scipy.spatial.distance.pdist`, or "precomputed".
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     values = np.asarray(X, dtype=float)
     if values.ndim != 2 or (metric == "precomputed" and values.shape[0] != values.shape[1]):
@@ -83,11 +85,15 @@ def relation_matrix(
     ----------
     partition : CredalPartition of n objects
         Of more than ``max_objects``, evenly spaced ones are shown.
-    what : {"belief", "plausibility"}
+    what : {"belief", "plausibility"}, default="plausibility"
+        Which degree is drawn.
     labels : (n,) integers, optional
         The order of the objects; by default that of the partition's own labels. Of more than 25
         clusters the 24 largest are shown.
     max_objects : int
+        Objects shown at most.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     found = {"belief": pairwise_belief, "plausibility": pairwise_plausibility}.get(what)
     if found is None:
@@ -178,6 +184,8 @@ def pair_histogram(
         What the masses give the pair, dotted lines.
     truth : float, optional
         The true probability, where a simulation knows it.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     values = np.asarray(estimates, dtype=float)
     if values.ndim != 1 or not len(values) or not ((values >= 0) & (values <= 1)).all():

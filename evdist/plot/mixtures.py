@@ -49,10 +49,13 @@ def ellipses(
     means, covariances : (c, d) and (c, d, d) arrays
         ``means_`` and ``covariances_`` of a :class:`evdist.mixture.GaussianMixture`.
     X : (n, d) array
+        The objects.
     labels : (n,) integers, optional
         Clusters of the objects, for their colours.
     columns : pair of int
         The attributes to show.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     V, S, X = (np.asarray(values, dtype=float) for values in (means, covariances, X))
     c, d = V.shape
@@ -94,6 +97,7 @@ def scatter_matrix(partition: CredalPartition, X: Any, *, y: ArrayLike | None = 
     Parameters
     ----------
     partition : CredalPartition of n objects
+        The partition to draw.
     X : (n, d) array or data frame
         At most six attributes: choose the columns to look at.
     y : (n,) array, optional
@@ -142,6 +146,8 @@ def bic_curves(bics: Any, *, ax: Axes | None = None) -> Axes:
     bics : DataFrame
         ``bics_`` of a :class:`evdist.mixture.GaussianMixture`, or those of a `Selection`: numbers
         in rows, models in columns; -inf where a fit has failed. The best is circled.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     values = np.asarray(bics, dtype=float)
     if values.ndim != 2 or not np.isfinite(values).any():

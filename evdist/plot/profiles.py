@@ -47,10 +47,13 @@ def mass_profile(
     Parameters
     ----------
     partition : CredalPartition of n objects
+        The partition to draw.
     objects : (k,) integers, optional
         The objects to show, in this order; needed above 500 objects.
     max_sets : int
         With more focal sets than that, those with the largest mass among these objects are shown.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     n = partition.n_objects
     if objects is None and n > MOST_OBJECTS:
@@ -102,9 +105,13 @@ def class_table(
     Parameters
     ----------
     partition : CredalPartition of n objects
+        The partition to draw.
     y : (n,) known classes
+        The known class of each object.
     names : sequence of str, optional
         Names of the classes, in the order of ``np.unique(y)``.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
     """
     y = np.asarray(y)
     if y.shape != (partition.n_objects,):

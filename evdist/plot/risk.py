@@ -19,6 +19,7 @@ def risk_coverage(
     Parameters
     ----------
     curves : RiskCoverage, or mapping of names to them
+        What `evdist.metrics.risk_coverage` gives; several with their names.
     ax : Axes, optional
         To draw on; by default of a new figure.
     """

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 
 def selection_curve(selection: Selection, *, ax: Axes | None = None) -> Axes:
-    """The value of every candidate, the chosen one marked, unconverged fits drawn hollow."""
+    """The value of every candidate, the chosen one marked, unconverged fits drawn hollow.
+
+    Parameters
+    ----------
+    selection : Selection
+        What `evdist.select` gives.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    """
     c, values = np.array(selection.n_clusters), np.array(selection.values)
     done = np.array([candidate.converged for candidate in selection.candidates])
     at = selection.n_clusters.index(selection.best)

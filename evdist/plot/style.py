@@ -41,12 +41,24 @@ MOST_NAMED = 25
 
 
 def cluster_colour(k: int) -> str:
-    """Colour of cluster ``k`` (from 0) in every figure, as ``#rrggbb``."""
+    """Colour of cluster ``k`` (from 0) in every figure, as ``#rrggbb``.
+
+    Parameters
+    ----------
+    k : int
+        The cluster.
+    """
     return COLOURS[k % len(COLOURS)]
 
 
 def cluster_marker(k: int) -> str:
-    """Marker of cluster ``k`` (from 0) in every figure."""
+    """Marker of cluster ``k`` (from 0) in every figure.
+
+    Parameters
+    ----------
+    k : int
+        The cluster.
+    """
     return MARKERS[k % len(MARKERS)]
 
 
@@ -110,12 +122,24 @@ def some_rows(n: int, at_most: int, keep: NDArray[np.intp], seed: int = 0) -> ND
 
 
 def to_svg(drawn: Axes | Figure) -> bytes:
-    """The whole figure as an SVG document, its letters drawn as shapes (no font is needed)."""
+    """The whole figure as an SVG document, its letters drawn as shapes (no font is needed).
+
+    Parameters
+    ----------
+    drawn : Axes or Figure
+        What a function of this module gave.
+    """
     return _image(drawn, "svg", dpi=160, metadata={"Date": None, "Creator": None})
 
 
 def to_png(drawn: Axes | Figure) -> bytes:
-    """The whole figure as a PNG image, sharp enough to print."""
+    """The whole figure as a PNG image, sharp enough to print.
+
+    Parameters
+    ----------
+    drawn : Axes or Figure
+        What a function of this module gave.
+    """
     return _image(drawn, "png", dpi=160, metadata={"Software": None})
 
 

@@ -66,9 +66,33 @@ def write_report(
     The file appears at ``path`` complete or not at all; an older report there is replaced.
     See :func:`render_report` for the other parameters.
 
+    Parameters
+    ----------
+    path : path
+        File to write, .html.
+    partition : CredalPartition of n objects
+        The partition to report.
+    X : (n, d) array or data frame, optional
+        The data.
+    coordinates : (n, 2) array or data frame, optional
+        Where to draw the objects.
+    title : str, default="Evidential clustering"
+        Heading of the page.
+    parameters, metrics : mappings of names to values, optional
+        Tables to show.
+    timings : mapping of stages to seconds, optional
+        To show.
+    history, shepard : optional
+        What `plot.convergence` and `plot.shepard` draw.
+    notes : str or sequence of str, optional
+        Paragraphs to put under the summary.
+    describe : callable, optional
+        Attributes to show of an object that is pointed at.
+
     Returns
     -------
-    Path of the file.
+    Path
+        The file.
     """
     page = render_report(
         partition,
@@ -116,6 +140,7 @@ def render_report(
     Parameters
     ----------
     partition : CredalPartition of n objects
+        The partition to report.
     summary : Summary, optional
         That of the partition, where it is known already.
     X : (n, d) array or data frame, optional
@@ -123,14 +148,18 @@ def render_report(
     coordinates : (n, 2) array or data frame, optional
         Where to draw the objects, such as the plane of UMAP or t-SNE. By default the two columns
         of X, or its first two principal components.
-    title : str
+    title : str, default="Evidential clustering"
+        Heading of the page.
     parameters : mapping of names to values, optional
+        Table of parameters to show.
     timings : mapping of stages to seconds, optional
+        Seconds of each stage, to show.
     history : (t,) array or mapping of names to arrays, optional
         See :func:`evdist.plot.convergence`.
     shepard : (delta, kappa) arrays, or a PairDensity, optional
         See :func:`evdist.plot.shepard`.
     metrics : mapping of names to scores, optional
+        Table of scores to show.
     notes : str or sequence of str, optional
         Paragraphs to put under the summary.
     describe : callable, optional
@@ -141,7 +170,8 @@ def render_report(
 
     Returns
     -------
-    str, a whole HTML document.
+    str
+        A whole HTML document.
     """
     partition = partition.in_memory()
     if coordinates is not None and np.shape(coordinates) != (partition.n_objects, 2):

@@ -108,7 +108,8 @@ def select(
 
     Parameters
     ----------
-    X : whatever the estimator takes
+    X : as for the estimator's `fit`
+        The objects.
     estimator : str or estimator
         An estimator, which is cloned; or the name of one in evdist, which is then fitted as in
         the job or command `select`, with random_state=0. With

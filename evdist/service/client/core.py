@@ -121,12 +121,15 @@ class Client:
 
         Parameters
         ----------
-        X : array, data frame (pandas, polars, Dask), Arrow table, Dask or zarr array, path or URL
-            of a file, or a Dataset
-        algorithm : str
+        X : array, data frame, path or URL, Dataset
+            The objects. Data frames may be pandas, polars or Dask; also Arrow tables, Dask and
+            zarr arrays.
+        algorithm : str, default="evclus"
+            Name of an estimator in lower case.
         scale, encode, categories, drop_ids, columns, drop, label, weight, id, delimiter
             See `evdist.service.config.Data`.
-        must_link, cannot_link : (p, 2) arrays of object numbers
+        must_link, cannot_link : (p, 2) arrays of object numbers, optional
+            Pairs of objects known to be in one cluster, or in different ones.
         cluster : dict, optional
             See `evdist.service.config.Cluster`.
         title, tags
@@ -189,6 +192,17 @@ class Client:
         """Start a job that predicts new objects with the model of a finished job.
 
         Columns, scale and id are those of the model, unless others are given.
+
+        Parameters
+        ----------
+        model : Job or str
+            The finished job, or its folder.
+        X : as for `submit`
+            The new objects.
+        columns : sequence of str, optional
+            Columns to use; by default those of the model.
+        id : str, optional
+            Column with the ids of the objects; by default that of the model.
         """
         return self._with_model("predict", model, X, columns, id)
 
@@ -200,7 +214,19 @@ class Client:
         columns: Sequence[str] | None = None,
         id: str | None = None,
     ) -> Job:
-        """Start a job that adds new objects to the partition of a finished job."""
+        """Start a job that adds new objects to the partition of a finished job.
+
+        Parameters
+        ----------
+        model : Job or str
+            The finished job, or its folder.
+        X : as for `submit`
+            The new objects.
+        columns : sequence of str, optional
+            Columns to use; by default those of the model.
+        id : str, optional
+            Column with the ids of the objects; by default that of the model.
+        """
         return self._with_model("append", model, X, columns, id)
 
     def _with_model(
@@ -218,7 +244,13 @@ class Client:
         )
 
     def submit_config(self, config: JobConfig) -> Job:
-        """Start a job from its configuration, in a folder of this storage named by its content."""
+        """Start a job from its configuration, in a folder of this storage named by its content.
+
+        Parameters
+        ----------
+        config : JobConfig
+            What to run; its `folder` is replaced.
+        """
         kind = config.algorithm if config.task == "cluster" else config.task
         url = join(self.storage, f"jobs/{kind}-{config.fingerprint[:12]}")
         self._find_storage()
@@ -250,6 +282,31 @@ class Client:
         What is there already is not sent again; an upload that was cut off goes on. `encode` is
         the scale of numbers where columns of any kind are made numbers, `drop_ids` whether columns
         that name objects are left out then.
+
+        Parameters
+        ----------
+        X : as for `submit`
+            The objects.
+        columns : tuple of str, optional
+            Columns to use; all others are left out.
+        label : str, optional
+            Column of known classes, used for scores only.
+        weight : str, optional
+            Column of positive weights of the objects.
+        drop : tuple of str, default=()
+            Columns to leave out.
+        id : str, optional
+            Column with the ids of the objects.
+        encode : {"standard", "robust", "gower"}, optional
+            Make columns of any kind numbers, on this scale.
+        categories : tuple of str, default=()
+            With `encode`: numeric columns that are categories.
+        drop_ids : bool, default=False
+            With `encode`: leave out columns of text that name objects.
+        delimiter : str, optional
+            Between the values of a CSV file; detected by default.
+        bar : bool, default=False
+            Show the progress.
         """
         if isinstance(X, Dataset):
             return X
@@ -281,7 +338,13 @@ class Client:
 
     # ------------------------------------------------------------------ finding
     def job(self, name: str) -> Job:
-        """The job with this id or folder."""
+        """The job with this id or folder.
+
+        Parameters
+        ----------
+        name : str
+            Id of a job of this storage, or the path or URL of its folder.
+        """
         self._find_storage()
         url = name if "/" in name else join(self.storage, f"jobs/{name}")
         return Job(JobFolder.open(url).url, self._backend)
@@ -298,6 +361,11 @@ class Client:
         """Remove a job and its files, but not its data; returns the number of bytes freed.
 
         Refused while it runs: cancel it first.
+
+        Parameters
+        ----------
+        name : str
+            Id or folder of the job.
         """
         job = self.job(name)
         if job.status in (JobState.QUEUED, JobState.RUNNING):
@@ -305,7 +373,15 @@ class Client:
         return delete(job.folder, storage=self.storage)
 
     def collect(self, *, days: float | None = None, dry_run: bool = False) -> Collected:
-        """Remove jobs that ended more than `days` ago, and data that no job uses any more."""
+        """Remove jobs that ended more than `days` ago, and data that no job uses any more.
+
+        Parameters
+        ----------
+        days : float, optional
+            Age from which ended jobs are removed; None removes no job that ended.
+        dry_run : bool, default=False
+            Only tell what would be removed.
+        """
         return collect(self.storage, days=days, dry_run=dry_run)
 
     def _find_storage(self) -> None:

@@ -158,6 +158,41 @@ class CombineParameters(Parameters):
 class JobConfig(_Part):
     """Configuration of a job; the same configuration always gives the same result.
 
+    Parameters
+    ----------
+    version : int, default=1
+        Version of this configuration.
+    task : {"cluster", "predict", "append", "select", "combine"}, default="cluster"
+        What to do.
+    folder : str
+        Job folder: a path or any fsspec URL.
+    data : Data or mapping, optional
+        Where the objects are and how they are read, see `evdist.service.config.Data`; all tasks
+        but "combine" need it.
+    algorithm : str, default="evclus"
+        Name of an estimator in lower case.
+    parameters : mapping, default={}
+        Parameters of the algorithm; for "combine" those of `evdist.combine.combine`.
+    links : Links or mapping, optional
+        Pairs of objects, `must` and `cannot`, or a `url` of a table of them.
+    model : str, optional
+        "predict" and "append": folder of a finished job.
+    start : str, optional
+        "cluster": folder of a finished job whose masses the fit starts from.
+    candidates : list of int, optional
+        "select": numbers of clusters to try.
+    criterion : {"modes", "nonspecificity", "bic", "silhouette", "gap"}, optional
+        "select": what decides; by default what `evdist.select` takes.
+    inputs : list of str, optional
+        "combine": folders or stores of masses.
+    cluster : Cluster or mapping, optional
+        Where the work runs, see `evdist.service.config.Cluster`; by default in threads of this
+        process.
+    title : str, optional
+        Title of the report.
+    tags : list of str, default=[]
+        Tags of the job.
+
     Examples
     --------
     >>> from evdist import JobConfig
@@ -204,6 +239,13 @@ class JobConfig(_Part):
         """Create a configuration, or raise a ConfigError with one sentence for each mistake.
 
         Pass the values as a mapping, as keywords, or both; keywords take precedence.
+
+        Parameters
+        ----------
+        values : mapping, optional
+            The configuration, such as a JSON document.
+        **keys
+            The configuration as keywords.
         """
         try:
             return cls.model_validate(plain({**(values or {}), **keys}))
@@ -279,6 +321,7 @@ class JobConfig(_Part):
         return fingerprint(decisive)
 
     def to_json(self) -> str:
+        """The configuration as a JSON document, without what is not set."""
         return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1)
 
 

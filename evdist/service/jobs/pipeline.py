@@ -147,7 +147,8 @@ def run(
 
     Parameters
     ----------
-    config : JobConfig, its values, or the path of a .json, .yaml or .toml file
+    config : JobConfig, mapping or path
+        The configuration, its values, or a .json, .yaml or .toml file of them.
     listen : sequence of callables
         Each is called with every `Progress` of the job, such as `ProgressBar()`.
     client : distributed.Client, optional
