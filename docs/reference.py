@@ -6,6 +6,7 @@ the site shows. griffe reads signatures and docstrings; `evdist/registry.py` nam
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,9 +61,9 @@ def entries() -> Iterator[Entry]:
     for name, home in sorted(PUBLIC.items(), key=lambda pair: pair[0].lower()):
         if home == f"evdist.{name}":
             inner = sorted(map(str, module(name).exports or []), key=str.lower)
-            yield from (Entry(f"{name}.{one}", _at(f"{home}.{one}")) for one in inner)
+            yield from (Entry(f"{name}.{one}", _named(f"{home}.{one}")) for one in inner)
         else:
-            yield Entry(name, _at(f"{home}.{name}"))
+            yield Entry(name, _named(f"{home}.{name}"))
 
 
 def modules() -> list[str]:
@@ -84,20 +85,40 @@ def methods(entry: Entry) -> Iterator[tuple[str, Any]]:
                 yield name, found
 
 
+def _named(path: str) -> Any:
+    """A class, function or constant, where its package passes it on."""
+    found = _at(path)
+    # A submodule of that name, `evdist.plot.tree`, hides to griffe what was imported from it.
+    return found[found.name] if found.is_module else found
+
+
 def _at(path: str) -> Any:
     found = package()[path.removeprefix("evdist.")]
     return found.final_target if found.is_alias else found
 
 
-#: Blocks of code in pages and notebooks.
+#: Blocks of code in pages.
 _CODE = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.M | re.S)
+
+
+def notebook(path: Path) -> str:
+    """The title and the code of a notebook, as a page would show them."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    texts = [("".join(cell["source"]), cell["cell_type"]) for cell in cells]
+    return "\n".join(
+        f"```python\n{text}\n```\n" if kind == "code" else text for text, kind in texts
+    )
+
+
+def has_example(entry: Entry) -> bool:
+    """Whether the docstring shows it at work."""
+    return any(part.kind.value == "examples" for part in entry.object.docstring.parsed)
 
 
 def uses(entry: Entry, pages: dict[Path, str]) -> list[Path]:
     """The pages whose code uses a name."""
-    name = re.escape(entry.name.rpartition(".")[2])
-    # A function of a module is called by the name of its module, or imported from it.
-    parent = entry.name.rpartition(".")[0]
-    word = rf"\b{parent}\.{name}\b|from evdist\.{parent} import [^\n]*\b{name}\b"
-    sought = re.compile(word if parent else rf"\b{name}\b")
+    parent, _, name = entry.name.rpartition(".")
+    # What a public module holds is called by the module's name, or imported from it.
+    from_it = rf"from evdist\.{parent} import (?:[^\n(]*|\([^)]*)\b{name}\b"
+    sought = re.compile(rf"\b{parent}\.{name}\b|{from_it}" if parent else rf"\b{name}\b")
     return [path for path, text in pages.items() if sought.search("\n".join(_CODE.findall(text)))]

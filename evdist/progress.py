@@ -35,6 +35,13 @@ def one_line(news: Progress) -> str:
     ----------
     news : Progress
         What a callback is called with.
+
+    Examples
+    --------
+    >>> from evdist.engine.progress import Progress
+    >>> from evdist.progress import one_line
+    >>> one_line(Progress("evclus", 3, 200, objective=0.25))
+    'evclus: sweep 3 of at most 200, objective 0.25'
     """
     most = "of at most" if news.unit == "sweep" else "of"
     count = f"{news.unit} {news.sweep:,} {most} {news.max_sweeps:,}" if news.max_sweeps else ""

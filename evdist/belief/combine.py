@@ -43,6 +43,14 @@ def conjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         The combined masses.
     focal : FocalSets
         The f' >= f sets that the result lives on.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, conjunctive
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = conjunctive([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)  # the sources disagree: mass on the empty set
+    array([0.48, 0.32, 0.12, 0.08])
     """
     return _fold(masses, focal, "conjunctive")
 
@@ -59,6 +67,14 @@ def dempster(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source, as in :func:`conjunctive`.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, dempster
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = dempster([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)
+    array([0.  , 0.62, 0.23, 0.15])
     """
     # Rescaled after every source, so that many sources do not underflow.
     m, family = _fold(masses, focal, "conjunctive", rescaled=True)
@@ -76,6 +92,14 @@ def disjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source, as in :func:`conjunctive`.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, disjunctive
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = disjunctive([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)
+    array([0., 0., 0., 1.])
     """
     return _fold(masses, focal, "disjunctive")
 
@@ -93,6 +117,14 @@ def dubois_prade(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source, as in :func:`conjunctive`.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, dubois_prade
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = dubois_prade([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)  # what they disagree about is on their union
+    array([0.  , 0.32, 0.12, 0.56])
     """
     return _fold(masses, focal, "dubois_prade")
 
@@ -106,6 +138,14 @@ def average(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source, as in :func:`conjunctive`.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, average
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = average([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)
+    array([0. , 0.4, 0.3, 0.3])
     """
     arrays = _sources(masses, focal)
     total = arrays[0]

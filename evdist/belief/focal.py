@@ -42,6 +42,14 @@ class FocalSets:
         Number of clusters of the frame.
     masks : tuple of int
         One integer per focal set; bit k is set when cluster k belongs to it.
+
+    Examples
+    --------
+    >>> from evdist import FocalSets
+    >>> FocalSets.simple(3).names
+    ('∅', '{0}', '{1}', '{2}', 'Ω')
+    >>> FocalSets.pairs(3).matrix.astype(int)[4]  # the fifth set, {0,1}
+    array([1, 1, 0])
     """
 
     n_clusters: int
@@ -305,6 +313,14 @@ def mutual_neighbour_pairs(plausibility: NDArray[Any], q: int = 1) -> list[tuple
         Normalised contour plausibilities of a credal partition.
     q : int, default=1
         How many most similar clusters count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evdist.belief import mutual_neighbour_pairs
+    >>> pl = np.array([[1, .9, 0], [.9, 1, 0], [0, .1, 1]])
+    >>> mutual_neighbour_pairs(pl)
+    [(0, 1)]
     """
     pl = np.asarray(plausibility, dtype=float)
     if q < 1:

@@ -28,6 +28,13 @@ def conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.float
         Masses.
     focal : FocalSets
         The sets that the columns of both are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, conflict
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> float(conflict([0, 1, 0, 0], [0, .2, .7, .1], focal))
+    0.7
     """
     a, b = as_pair(m1, m2, focal)
     order = binary_order(focal)
@@ -50,6 +57,13 @@ def jousselme(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.floa
         Masses.
     focal : FocalSets
         The sets that the columns of both are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, jousselme
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> float(jousselme([0, 1, 0, 0], [0, 0, 1, 0], focal))
+    1.0
     """
     a, b = as_pair(m1, m2, focal)
     difference = a - b
@@ -70,6 +84,13 @@ def nonspecificity(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns of `m` are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, nonspecificity
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> nonspecificity([[0, 1, 0, 0], [0, 0, 0, 1]], focal)
+    array([0., 1.])
     """
     M = as_masses(m, focal)
     size = np.where(focal.cardinality == 0, focal.n_clusters, focal.cardinality)

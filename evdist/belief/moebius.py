@@ -24,6 +24,13 @@ def mass_from_implicability(b: ArrayLike, focal: FocalSets) -> NDArray[np.floati
         b of each focal set.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, mass_from_implicability
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> mass_from_implicability([.1, .6, .3, 1], focal).round(2)
+    array([0.1, 0.5, 0.2, 0.2])
     """
     return subset_differences(as_masses(b, focal), focal)
 
@@ -37,6 +44,13 @@ def mass_from_commonality(q: ArrayLike, focal: FocalSets) -> NDArray[np.floating
         Q of each focal set.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, mass_from_commonality
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> mass_from_commonality([1, .8, .5, .3], focal).round(2) + 0.0
+    array([0. , 0.5, 0.2, 0.3])
     """
     return superset_differences(as_masses(q, focal), focal)
 
@@ -53,6 +67,13 @@ def mass_from_belief(bel: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Bel of each focal set.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, mass_from_belief
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> mass_from_belief([0, .5, .2, 1], focal)
+    array([0. , 0.5, 0.2, 0.3])
     """
     b = as_masses(bel, focal).copy()
     b[..., 0] = 0.0
@@ -72,6 +93,13 @@ def mass_from_plausibility(pl: ArrayLike, focal: FocalSets) -> NDArray[np.floati
         Pl of each focal set.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, mass_from_plausibility
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> mass_from_plausibility([0, .8, .5, 1], focal).round(2)
+    array([0. , 0.5, 0.2, 0.3])
     """
     P = as_masses(pl, focal)
     column = {mask: q for q, mask in enumerate(focal.masks)}

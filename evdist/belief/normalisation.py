@@ -35,6 +35,13 @@ def normalise(
         becomes vacuous: all mass on Omega, or, when Omega is not a focal set, equal masses on the
         focal singletons (on all non-empty focal sets when there are none). ``"yager"`` moves
         m(empty) to Omega, which must then be a focal set.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, normalise
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> normalise([.2, .4, .4, 0], focal)
+    array([0. , 0.5, 0.5, 0. ])
     """
     M = as_masses(m, focal)
     if rule == "dempster":
@@ -60,6 +67,13 @@ def discount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.floa
         The sets that the columns of `m` are for; Omega must be one.
     rate : float or (n,) array in [0, 1]
         0 trusts the source and changes nothing, 1 leaves the vacuous mass function.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, discount
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> discount([0, .5, .5, 0], focal, 0.2)
+    array([0. , 0.4, 0.4, 0.2])
     """
     M = as_masses(m, focal)
     omega = _omega(focal, "Discounting")

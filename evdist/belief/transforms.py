@@ -38,6 +38,13 @@ def contour(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns of `m` are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, contour
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> contour([0, .5, .2, .3], focal)
+    array([0.8, 0.5])
     """
     M = as_masses(m, focal)
     return M @ focal.matrix.astype(M.dtype)
@@ -52,6 +59,13 @@ def singleton_belief(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns of `m` are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, singleton_belief
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> singleton_belief([0, .5, .2, .3], focal)
+    array([0.5, 0.2])
     """
     M = as_masses(m, focal)
     # Column 0 stands in for absent singletons and is blanked afterwards.
@@ -73,6 +87,13 @@ def pignistic(m: ArrayLike, focal: FocalSets, *, normalised: bool = False) -> ND
         Divide by 1 - m(empty), so that rows sum to one (a row with m(empty) = 1 becomes that of
         ``normalise``: uniform whenever Omega or all singletons are focal sets). Without it rows
         sum to 1 - m(empty) and Bel({k}) <= BetP(k) <= Pl({k}).
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, pignistic
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> pignistic([0, .5, .2, .3], focal)
+    array([0.65, 0.35])
     """
     M = normalise(m, focal) if normalised else as_masses(m, focal)
     share = focal.matrix / np.maximum(focal.cardinality, 1)[:, None]
@@ -95,6 +116,13 @@ def belief(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArray[np.f
     -------
     (n, q) or (q,) array
         Bel of the q sets, for each row of `m`.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, belief
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> belief([0, .5, .2, .3], focal)
+    array([0. , 0.5, 0.2, 1. ])
     """
     M = as_masses(m, focal)
     if sets is None:
@@ -121,6 +149,13 @@ def plausibility(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArra
     -------
     (n, q) or (q,) array
         Pl of the q sets, for each row of `m`.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, plausibility
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> plausibility([0, .5, .2, .3], focal)
+    array([0. , 0.8, 0.5, 1. ])
     """
     M = as_masses(m, focal)
     order = binary_order(focal) if sets is None else None
@@ -147,6 +182,13 @@ def commonality(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns of `m` are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, commonality
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> commonality([0, .5, .2, .3], focal)
+    array([1. , 0.8, 0.5, 0.3])
     """
     return superset_sums(as_masses(m, focal), focal)
 
@@ -162,6 +204,13 @@ def implicability(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns of `m` are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, implicability
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> implicability([.1, .5, .2, .2], focal).round(2)
+    array([0.1, 0.6, 0.3, 1. ])
     """
     return subset_sums(as_masses(m, focal), focal)
 

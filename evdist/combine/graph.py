@@ -21,6 +21,8 @@ from evdist.kernels.graph import draw_graph
 class PairGraph:
     """Kept partners of each object, and the order in which rows are updated.
 
+    `coloured_graph` and `all_pairs_graph` make one.
+
     Parameters
     ----------
     partner : (n, k) int
@@ -40,6 +42,14 @@ def all_pairs_graph(n: int) -> PairGraph:
     ----------
     n : int
         Number of objects.
+
+    Examples
+    --------
+    >>> from evdist.combine import all_pairs_graph
+    >>> all_pairs_graph(3).partner
+    array([[-1,  1,  2],
+           [ 0, -1,  2],
+           [ 0,  1, -1]])
     """
     partner = np.tile(np.arange(n), (n, 1))
     np.fill_diagonal(partner, -1)
@@ -57,6 +67,13 @@ def coloured_graph(n: int, k: int, rng: np.random.Generator) -> PairGraph:
         Partners of each object, at least one; n - 1 or more is all.
     rng : numpy.random.Generator
         Draws the pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evdist.combine import coloured_graph
+    >>> coloured_graph(10, 3, np.random.default_rng(0)).partner.shape
+    (10, 3)
     """
     if n < 2:
         raise ValueError(f"Pairs need at least two objects, got {n}.")

@@ -39,14 +39,15 @@ _L = np.linalg.cholesky(_P.T @ THETA.jaccard @ _P)
 
 @dataclass(frozen=True)
 class Nearest:
-    """Masses found, the criterion before the first sweep and after each, and whether it settled.
+    """What `nearest_partition` gives: masses, the criterion, and whether it settled.
 
     Parameters
     ----------
     mass : (n, f) array
         The masses found.
     history : tuple of float
-        Mean over kept pairs of the squared Jousselme distance; never rises.
+        Mean over kept pairs of the squared Jousselme distance, before the first sweep and after
+        each; never rises.
     converged : bool
         Whether `tol` ended the descent, not `max_iter`.
     """
@@ -81,6 +82,19 @@ def nearest_partition(
         Sweeps over all rows.
     tol : float
         Stop when a sweep lowers the criterion by less than this share of it.
+
+    Examples
+    --------
+    >>> from evdist import CredalPartition, FocalSets
+    >>> from evdist.combine import all_pairs_graph, nearest_partition
+    >>> from evdist.metrics import pairwise_mass
+    >>> graph, focal = all_pairs_graph(3), FocalSets.simple(2)
+    >>> known = CredalPartition.from_labels([0, 0, 1])
+    >>> pairs = pairwise_mass(known, [0, 0, 1], [1, 2, 2])  # of objects 0-1, 0-2, 1-2
+    >>> target = pairs[[[0, 0, 1], [0, 0, 2], [1, 2, 0]]]  # [i, j]: the pair of i and j
+    >>> start = [[0, .6, .4, 0], [0, .5, .5, 0], [0, .3, .7, 0]]
+    >>> nearest_partition(graph, target, start, focal).mass.argmax(axis=1)
+    array([1, 1, 2])
     """
     M = np.array(start, dtype=float)
     H = _linear_maps(M, focal_sets)

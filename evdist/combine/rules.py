@@ -46,6 +46,14 @@ def combine_relations(masses: NDArray[Any], rule: Rule = "dempster") -> NDArray[
     that ALL give mass to the empty set (one of the objects belongs to no cluster) agree, so that
     this part is kept: it is Dempster's rule with "neither" as a third answer. Where the conflict is
     total the sources say nothing together: the result is vacuous, as it is with Dubois-Prade.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evdist.combine import combine_relations
+    >>> masses = np.array([[0, .8, 0, .2], [0, .5, 0, .5]])  # both say: together
+    >>> combine_relations(masses).round(2)
+    array([0. , 0.9, 0. , 0.1])
     """
     masses = np.asarray(masses, dtype=float)
     if masses.ndim < 2 or masses.shape[-1] != 4 or not len(masses):

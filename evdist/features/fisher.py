@@ -172,6 +172,14 @@ class LFDA(_Labelled):
         Mean of the labelled objects, whose features are zero.
     eigenvalues_ : (n_components,) array
         Local between-class scatter over within-class scatter, largest first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from evdist.features import LFDA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LFDA(2).fit_transform(X, y).shape
+    (150, 2)
     """
 
     n_components: int | None = None

@@ -38,18 +38,16 @@ _BELIEF = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over pairs: its value, its standard error (0 when exact) and the pairs visited.
-
-    ``n_pairs`` is the number of sampled pairs, or n(n-1)/2 when the value covers all of them.
+    """What `estimate_credal_rand_index` gives: a mean over pairs and its standard error.
 
     Parameters
     ----------
     value : float
         The mean.
     standard_error : float
-        Its standard error.
+        Its standard error, 0 when exact.
     n_pairs : int
-        Pairs visited.
+        Pairs that were sampled, or n(n-1)/2 when the value covers all of them.
     """
 
     value: float
@@ -112,6 +110,12 @@ def estimate_credal_rand_index(
         Pairs to sample, at least 100.
     random_state : int, Generator or None, default=0
         Decides the sampled pairs.
+
+    Examples
+    --------
+    >>> from evdist.metrics import estimate_credal_rand_index
+    >>> estimate_credal_rand_index([0, 0, 1, 1], [0, 0, 1, 0])
+    Estimate(value=0.5, standard_error=0.0, n_pairs=6)
     """
     if kind not in get_args(Kind):
         raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}.")

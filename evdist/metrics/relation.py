@@ -45,7 +45,7 @@ GATHER_BYTES = 1 << 27
 
 @dataclass(frozen=True)
 class Relation:
-    """Pairwise mass functions on {s, not s} for a list of pairs of objects.
+    """What `relational_representation` gives: masses on {s, not s} for pairs of objects.
 
     Parameters
     ----------
@@ -104,6 +104,16 @@ def pairwise_mass(
     -------
     (p, 4) float64
         Masses of the empty set, {s}, {not s} and Theta.
+
+    Examples
+    --------
+    >>> from evdist import CredalPartition
+    >>> from evdist.metrics import pairwise_mass
+    >>> partition = CredalPartition.from_labels([0, 0, 1])
+    >>> pairwise_mass(partition)  # of objects 0-1, 0-2, 1-2
+    array([[0., 1., 0., 0.],
+           [0., 0., 1., 0.],
+           [0., 0., 1., 0.]])
     """
     n = same_objects(partition)
     if i is None and j is None and n <= MAX_ALL_PAIRS_OBJECTS:
@@ -151,6 +161,13 @@ def pairwise_belief(
         Whose objects are compared.
     i, j : (p,) int, optional
         The pairs, by default all.
+
+    Examples
+    --------
+    >>> from evdist import CredalPartition
+    >>> from evdist.metrics import pairwise_belief
+    >>> pairwise_belief(CredalPartition.from_labels([0, 0, 1]))
+    array([1., 0., 0.])
     """
     return pairwise_mass(partition, i, j)[:, 1]
 
@@ -166,6 +183,13 @@ def pairwise_plausibility(
         Whose objects are compared.
     i, j : (p,) int, optional
         The pairs, by default all.
+
+    Examples
+    --------
+    >>> from evdist import CredalPartition
+    >>> from evdist.metrics import pairwise_plausibility
+    >>> pairwise_plausibility(CredalPartition.from_labels([0, 0, 1]))
+    array([1., 0., 0.])
     """
     mass = pairwise_mass(partition, i, j)
     return mass[:, 1] + mass[:, 3]
@@ -182,6 +206,13 @@ def relational_representation(
         Whose objects are compared.
     i, j : (p,) int, optional
         The pairs, by default all.
+
+    Examples
+    --------
+    >>> from evdist import CredalPartition
+    >>> from evdist.metrics import relational_representation
+    >>> relational_representation(CredalPartition.from_labels([0, 0, 1])).belief
+    array([1., 0., 0.])
     """
     i, j = _pairs(i, j, same_objects(partition))
     return Relation(i, j, pairwise_mass(partition, i, j))

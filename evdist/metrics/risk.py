@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """The curve and its area.
+    """What `risk_coverage` gives: the curve and its area.
 
     Attributes
     ----------

@@ -37,7 +37,11 @@ from evdist.mixture.kernel import common_axes
 
 MODELS = ("EII", "VII", "EEI", "VEI", "EVI", "VVI", "EEE", "VEE", "EVE", "VVE", "EEV", "VEV",
           "EVV", "VVV")  # fmt: skip
-"""The covariance models: volume, shape and orientation are Equal, Variable, or the Identity."""
+"""The covariance models of `GaussianMixture`.
+
+The letters say of volume, shape and orientation whether they are Equal over components, Variable,
+or the Identity.
+"""
 
 #: Inner steps from the last M-step's parameters, and from none.
 _WARM, _COLD = 5, 60

@@ -35,7 +35,7 @@ _ROWS = 8192
 
 @dataclass(frozen=True)
 class EMResult:
-    """Where EM stopped.
+    """Where EM stopped: what `fit_em` gives.
 
     Attributes
     ----------
@@ -286,6 +286,15 @@ def from_posterior(
         One of `MODELS`.
     sample_weight : (n,) array, optional
         Weights of the rows; by default 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evdist.mixture import from_posterior
+    >>> X = np.array([[0.0, 0], [0, 2], [1, 1], [8, 8], [9, 8], [9, 9]])
+    >>> from_posterior(X, np.eye(2)[[0, 0, 0, 1, 1, 1]], "EII").means.round(2)
+    array([[0.33, 1.  ],
+           [8.67, 8.33]])
     """
     X = np.ascontiguousarray(X, dtype=float)
     w = np.ones(len(X)) if sample_weight is None else sample_weight

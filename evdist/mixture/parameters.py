@@ -69,10 +69,12 @@ class Parameters:
 
     @property
     def n_components(self) -> int:
+        """Number of components, c."""
         return len(self.weights)
 
     @property
     def n_features(self) -> int:
+        """Number of attributes, d."""
         return self.means.shape[1]
 
     @property

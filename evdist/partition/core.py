@@ -165,6 +165,7 @@ class CredalPartition(DerivedViews):
     # ------------------------------------------------------------------ as a container
     @property
     def n_objects(self) -> int:
+        """Number of objects, n."""
         return int(self.mass.shape[0])
 
     def __len__(self) -> int:

@@ -45,6 +45,7 @@ class DerivedViews:
 
     @property
     def n_clusters(self) -> int:
+        """Number of clusters, c."""
         return self.focal_sets.n_clusters
 
     @property

@@ -169,6 +169,11 @@ def nonspecificity_curve(
         N* of a partition with that many clusters.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+
+    Examples
+    --------
+    >>> from evdist import plot
+    >>> ax = plot.nonspecificity_curve([2, 3, 4], [0.3, 0.1, 0.2])
     """
     c, values = np.asarray(n_clusters), _finite(nonspecificity, "nonspecificity")
     if c.shape != values.shape or not c.size:

@@ -48,6 +48,16 @@ class PairDensity:
         Upper end of the delta axis, a power of two.
     squared_error : float
         Sum over pairs of (kappa - delta)^2.
+
+    Examples
+    --------
+    >>> from evdist.plot import PairDensity, shepard
+    >>> density = PairDensity()
+    >>> for delta, kappa in (([0.1, 0.9], [0.0, 1.0]), ([0.5], [0.4])):  # block by block
+    ...     density = density.add(delta, kappa)
+    >>> int(density.counts.sum())
+    3
+    >>> ax = shepard(density)
     """
 
     counts: NDArray[np.int64] = field(

@@ -55,6 +55,13 @@ def distance_matrix(
         One of :func:`scipy.spatial.distance.pdist`, or "precomputed".
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from evdist import plot
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ax = plot.distance_matrix(X, y)
     """
     values = np.asarray(X, dtype=float)
     if values.ndim != 2 or (metric == "precomputed" and values.shape[0] != values.shape[1]):
@@ -186,6 +193,11 @@ def pair_histogram(
         The true probability, where a simulation knows it.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+
+    Examples
+    --------
+    >>> from evdist import plot
+    >>> ax = plot.pair_histogram([0.7, 0.8, 0.8, 0.9], interval=(0.7, 0.9))
     """
     values = np.asarray(estimates, dtype=float)
     if values.ndim != 1 or not len(values) or not ((values >= 0) & (values <= 1)).all():

@@ -56,6 +56,15 @@ def ellipses(
         The attributes to show.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from evdist import plot
+    >>> from evdist.mixture import GaussianMixture
+    >>> X = load_iris().data
+    >>> mixture = GaussianMixture(3, random_state=0).fit(X)
+    >>> ax = plot.ellipses(mixture.means_, mixture.covariances_, X, labels=mixture.predict(X))
     """
     V, S, X = (np.asarray(values, dtype=float) for values in (means, covariances, X))
     c, d = V.shape
@@ -102,6 +111,15 @@ def scatter_matrix(partition: CredalPartition, X: Any, *, y: ArrayLike | None = 
         At most six attributes: choose the columns to look at.
     y : (n,) array, optional
         Known classes, as in :func:`evdist.plot.approximations`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from evdist import ECM, plot
+    >>> X = load_iris().data
+    >>> figure = plot.scatter_matrix(ECM(3, random_state=0).fit(X).credal_partition_, X)
+    >>> len(figure.axes)
+    16
     """
     names = [str(name) for name in getattr(X, "columns", ())]
     values = np.asarray(X, dtype=float)
@@ -148,6 +166,15 @@ def bic_curves(bics: Any, *, ax: Axes | None = None) -> Axes:
         in rows, models in columns; -inf where a fit has failed. The best is circled.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from evdist import plot
+    >>> from evdist.mixture import select_mixture
+    >>> chosen = select_mixture(load_iris().data, range(1, 5), ["EII", "VVV"], random_state=0)
+    >>> plot.bic_curves(chosen.bics).get_xlabel()
+    'components'
     """
     values = np.asarray(bics, dtype=float)
     if values.ndim != 2 or not np.isfinite(values).any():

@@ -47,6 +47,12 @@ def cluster_colour(k: int) -> str:
     ----------
     k : int
         The cluster.
+
+    Examples
+    --------
+    >>> from evdist import plot
+    >>> plot.cluster_colour(0)
+    '#0072B2'
     """
     return COLOURS[k % len(COLOURS)]
 
@@ -58,6 +64,12 @@ def cluster_marker(k: int) -> str:
     ----------
     k : int
         The cluster.
+
+    Examples
+    --------
+    >>> from evdist import plot
+    >>> plot.cluster_marker(0)
+    's'
     """
     return MARKERS[k % len(MARKERS)]
 
@@ -128,6 +140,13 @@ def to_svg(drawn: Axes | Figure) -> bytes:
     ----------
     drawn : Axes or Figure
         What a function of this module gave.
+
+    Examples
+    --------
+    >>> from evdist import plot
+    >>> ax = plot.nonspecificity_curve([2, 3, 4], [0.3, 0.1, 0.2])
+    >>> plot.to_svg(ax)[:5]
+    b'<?xml'
     """
     return _image(drawn, "svg", dpi=160, metadata={"Date": None, "Creator": None})
 
@@ -139,6 +158,13 @@ def to_png(drawn: Axes | Figure) -> bytes:
     ----------
     drawn : Axes or Figure
         What a function of this module gave.
+
+    Examples
+    --------
+    >>> from evdist import plot
+    >>> ax = plot.nonspecificity_curve([2, 3, 4], [0.3, 0.1, 0.2])
+    >>> plot.to_png(ax)[1:4]
+    b'PNG'
     """
     return _image(drawn, "png", dpi=160, metadata={"Software": None})
 

@@ -16,6 +16,13 @@ def tree(partition: CredalPartition | ClusterTree, *, ax: Axes | None = None) ->
     Parameters
     ----------
     partition : CredalPartition of at least two clusters, or its ``tree()``
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from evdist import ECM, plot
+    >>> X, _ = make_blobs(200, centers=4, random_state=0)
+    >>> ax = plot.tree(ECM(4, random_state=0).fit(X).credal_partition_)
     """
     found = partition if isinstance(partition, ClusterTree) else partition.tree()
     if found.n_clusters < 2:

@@ -172,6 +172,15 @@ def render_report(
     -------
     str
         A whole HTML document.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from evdist import ECM
+    >>> from evdist.report import render_report
+    >>> X = load_iris().data
+    >>> render_report(ECM(3, random_state=0).fit(X).credal_partition_, X=X)[:15]
+    '<!DOCTYPE html>'
     """
     partition = partition.in_memory()
     if coordinates is not None and np.shape(coordinates) != (partition.n_objects, 2):

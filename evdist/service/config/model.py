@@ -158,7 +158,7 @@ class CombineParameters(Parameters):
 class JobConfig(_Part):
     """Configuration of a job; the same configuration always gives the same result.
 
-    Parameters
+    Attributes
     ----------
     version : int, default=1
         Version of this configuration.
