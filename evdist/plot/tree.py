@@ -16,6 +16,9 @@ def tree(partition: CredalPartition | ClusterTree, *, ax: Axes | None = None) ->
     Parameters
     ----------
     partition : CredalPartition of at least two clusters, or its ``tree()``
+        The partition whose clusters are merged.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
 
     Examples
     --------
