@@ -49,6 +49,7 @@ format: $(VENV)/.installed-dev ## write the stub and the page of the public name
 
 docs: $(VENV)/.installed-docs ## build the site of the documentation into site/; a warning is an error
 	$(BIN)/python docs/site.py
+	@echo "look at it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site"
 
 cluster: $(VENV)/.installed-dev ## a real Kubernetes of two nodes on this machine (Linux, root): see deploy/README.md
 	$(BIN)/python deploy/cluster/build.py
@@ -87,8 +88,10 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev,docs,nn,service,s3,k8s]'
 	@# Else the first processes of the tests would all compile the same kernels.
 	@$(BIN)/evdist warm
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-docs
 
-$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/.installed
+# No kernels: the site is made from the text of the package.
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing evdist and what builds the site into $(VENV)/ (a minute or two the first time)"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@

@@ -38,6 +38,7 @@ def main() -> None:
     gathered = gather([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
     for page, text in gathered.items():
         _write(place(page), text)
+    _place(ROOT / "docs/site.css").write_bytes((ROOT / "docs/site.css").read_bytes())
     reference = _reference(gathered)
     config = {"INHERIT": "../mkdocs.yml", "nav": _nav(gathered, reference)}
     file = ROOT / "build" / "mkdocs.yml"

@@ -34,7 +34,7 @@ SCRIPT_PAGES = [
     "docs/gpu.md",
     "docs/kubernetes.md",
 ]
-SCRIPT_PAGES += ["docs/mixtures.md", "docs/nnevclus.md", "docs/gallery.md"]
+SCRIPT_PAGES += ["docs/index.md", "docs/mixtures.md", "docs/nnevclus.md", "docs/gallery.md"]
 #: What a page names and no test machine has.
 STANDS_FOR = {
     'device="cuda"': 'device="cpu"',
