@@ -15,7 +15,7 @@ _PAGE = re.compile(r"(?<![\w/\"])docs/([\w/-]+)\.md")
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Called by MkDocs for every page."""
     path = page.file.src_uri
-    if not path.startswith("api/"):
+    if not path.startswith("api"):
         return html
 
     def linked(match: re.Match[str]) -> str:

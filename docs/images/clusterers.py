@@ -38,7 +38,7 @@ def main() -> None:
     names = {"KMeans": "k-means", "HDBSCAN": "HDBSCAN", "GaussianMixture": "Gaussian mixture"}
     four = {label: METHODS[name] for name, label in names.items()} | {"EVCLUS": METHODS["EVCLUS"]}
     _save(_tell(four), "tell.png", 1400)
-    _save(_all(METHODS), "clusterers.png", 1200)
+    _save(_all(METHODS), "clusterers.png", 1080)
 
 
 def _draw_sets() -> None:
@@ -171,7 +171,7 @@ def _matched(labels: np.ndarray, y: np.ndarray) -> dict[int, int]:
 def _save(figure: Figure, name: str, width: int) -> None:
     picture = Image.open(io.BytesIO(plot.to_png(figure))).convert("RGB")
     picture.thumbnail((width, 10 * width))
-    picture.quantize(64).save(HERE / name, optimize=True)
+    picture.quantize(48).save(HERE / name, optimize=True)
     print(f"{name}: {(HERE / name).stat().st_size:,} bytes")
 
 

@@ -13,21 +13,22 @@ HERE = Path(__file__).resolve().parent
 
 #: What the objects are -> (what is wanted of them, estimators, page).
 CHART: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
-    "rows of numbers, or a table": [
+    "rows of numbers, or a table made numbers": [
         ("start here", ("EVCLUS",), "evclus.md"),
-        ("images, texts, cells: many columns", ('EVCLUS(metric="auto")',), "evclus.md"),
-        ("rings, bands, any shape", ('EVCLUS(metric="geodesic")', "EKNNclus"), "features.md"),
+        ("images, texts, cells", ('EVCLUS(metric="auto")',), "evclus.md"),
+        ("rings, bands, any shape", ('EVCLUS(metric="geodesic")',), "features.md"),
+        ("number of clusters not known", ('EVCLUS("auto")', "select", "EKNNclus"), "ecm.md"),
         ("round clusters, prototypes", ("ECM", "CCM", "BCM", "BPEC"), "ecm.md"),
         ("long and flat clusters", ("EGMM", 'ECM(metric="adaptive")'), "mixtures.md"),
         ("masses that are calibrated", ("Bootclus",), "bootclus.md"),
         ("a network that places new rows", ("NNEVCLUS",), "nnevclus.md"),
     ],
-    "dissimilarities only": [
+    "only dissimilarities between objects": [
         ("many objects, lists of pairs", ("EVCLUS",), "evclus.md"),
         ("objects as centres", ("ECMdd", "MECM"), "family.md"),
-        ("as ECM", ("RECM",), "ecm.md"),
+        ("prototypes, as in ECM", ("RECM",), "ecm.md"),
     ],
-    "with links: together, apart": [
+    "with links: pairs known to be together or apart": [
         ("any number of objects", ("EVCLUS", "NNEVCLUS"), "evclus.md"),
         ("prototypes", ("CECM",), "ecm.md"),
     ],
@@ -48,19 +49,23 @@ STYLE = """
 .chart a text { fill: var(--md-typeset-a-color, #0072b2); font-family: monospace; font-size: 13px }
 .chart text.from { font-weight: 600 }
 """
-WIDE, STEP, GAP = 820, 36, 14
-FROM, WANT, NAMES = 10, 250, 484
+WIDE, STEP, GAP = 640, 36, 12
+WANT, NAMES = 40, 296
 
 
 def main() -> None:
     """Entry point."""
-    parts, top = [], 12.0
+    parts, top = [], 10.0
     for start, rows in CHART.items():
-        middle = top + STEP * len(rows) / 2
-        parts.append(_box(start, middle))
+        parts.append(
+            f'<rect class="from" x="10" y="{top:g}" width="{WIDE - 20}" height="30" rx="6"/>'
+            f'<text class="from" x="20" y="{top + 20:g}">{escape(start)}</text>'
+        )
         for i, (want, names, page) in enumerate(rows):
-            parts.append(_row(want, names, page, middle, top + STEP * (i + 0.5)))
-        top += STEP * len(rows) + GAP
+            y = top + 30 + STEP * (i + 0.6)
+            above = y - 6 - STEP if i else top + 30  # the line goes on from the row above
+            parts.append(_row(want, names, page, above, y))
+        top += 30 + STEP * len(rows) + GAP
     body = "\n".join(parts)
     text = (
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {top:g}" '
@@ -71,16 +76,11 @@ def main() -> None:
     (HERE / "which-estimator.svg").write_text(text, encoding="utf-8")
 
 
-def _box(start: str, y: float) -> str:
-    return (
-        f'<rect class="from" x="{FROM}" y="{y - 17:g}" width="212" height="34" rx="6"/>'
-        f'<text class="from" x="{FROM + 10}" y="{y + 5:g}">{escape(start)}</text>'
+def _row(want: str, names: tuple[str, ...], page: str, above: float, y: float) -> str:
+    text = (
+        f'<path d="M20 {above:g} V{y - 6:g} Q20 {y:g} 26 {y:g} H34"/>'
+        f'<text class="want" x="{WANT}" y="{y + 5:g}">{escape(want)}</text>'
     )
-
-
-def _row(want: str, names: tuple[str, ...], page: str, middle: float, y: float) -> str:
-    bend = f"M{FROM + 212} {middle:g} C{WANT - 12} {middle:g} {WANT - 20} {y:g} {WANT - 5} {y:g}"
-    text = f'<path d="{bend}"/><text class="want" x="{WANT}" y="{y + 5:g}">{escape(want)}</text>'
     x = float(NAMES)
     for name in names:
         wide = 7.83 * len(name) + 16  # a letter of 13 px monospace

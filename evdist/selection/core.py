@@ -119,8 +119,8 @@ def select(
         Numbers to choose from. The default is any number for "modes", 1 to 10 for "bic" and
         "gap", and 2 to 10 for the others.
     criterion : {"auto", "modes", "nonspecificity", "bic", "silhouette", "gap"}
-        "modes": the number of prominent modes of the density, for clusters of any shape, at least
-        1. "gap": k-means against uniform samples. "bic": the largest BIC of a Gaussian mixture.
+        "modes": the number of prominent modes of the density, at least 1, for clusters of any
+        shape. "gap": k-means against uniform samples. "bic": the largest BIC of a Gaussian mixture.
         These are computed from the data, and one fit is made with the chosen number.
         "nonspecificity": the smallest N* of the credal partition; "silhouette": the largest mean
         silhouette of the labels. These need a fit for each number. "auto" is "modes", or
