@@ -37,14 +37,17 @@ def main() -> None:
     shutil.rmtree(PAGES, ignore_errors=True)
     gathered = gather([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
     for page, text in gathered.items():
-        _write(place(page), text)
+        # The first page is a list of all others: a menu beside it would say nothing.
+        head = "---\nhide: [navigation]\n---\n" if page == ROOT / "docs/index.md" else ""
+        _write(place(page), head + text)
     _place(ROOT / "docs/site.css").write_bytes((ROOT / "docs/site.css").read_bytes())
     reference = _reference(gathered)
     config = {"INHERIT": "../mkdocs.yml", "nav": _nav(gathered, reference)}
     file = ROOT / "build" / "mkdocs.yml"
     file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(file)]
-    sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # docs/decisions/site.md knows it
+    sys.exit(subprocess.run(command, cwd=ROOT, env=quiet, check=False).returncode)
 
 
 def gather(first: list[Path]) -> dict[Path, str]:
