@@ -73,6 +73,7 @@ class ConformalClustering(BaseEstimator):
     agreement_ : float or None
         Share of the objects that calibrate whose likeliest cluster the two fits agree on.
     n_clusters_ : int
+        Clusters of `estimator_`.
     fitted_rows_, calibration_rows_ : int arrays
         Rows of X that `estimator_` was fitted to, and those that calibrated.
 
@@ -102,7 +103,8 @@ class ConformalClustering(BaseEstimator):
         ----------
         X : whatever the estimator takes; read into memory
             With metric="precomputed", all dissimilarities, (n, n).
-        y : ignored
+        y : None
+            Not used; pipelines pass it.
         weight : (n,) array, optional
             Where new objects come from another population: density of the new ones over that of
             these, at each object, up to a factor.

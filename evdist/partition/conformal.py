@@ -85,6 +85,7 @@ class ConformalSets:
     Attributes
     ----------
     alpha : float
+        How often a set may miss.
     members : (n, c) bool array
         Whether the cluster is in the object's set; lazy where the masses are.
     threshold : float or (n,) array
@@ -96,6 +97,15 @@ class ConformalSets:
     classes : tuple or None
         The class that each cluster is matched to, where sets came from known classes; None for a
         cluster that none was left for.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from evdist import ECM
+    >>> X, _ = make_blobs(200, centers=3, random_state=0)
+    >>> sets = ECM(3, random_state=0).fit(X).credal_partition_.conformal(alpha=0.1)
+    >>> int(sets.counts().sum())
+    200
     """
 
     alpha: float

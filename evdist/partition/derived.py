@@ -273,10 +273,25 @@ class DerivedViews:
         this table, not about new objects, for which
         :class:`evdist.conformal.ConformalClustering` makes one. ``promise`` of the answer says it.
 
-        ``score="aps"`` fills each set from the best cluster on, "lac" takes all clusters above one
-        probability: smaller sets, some of them empty. ``random_state`` draws the halves, and
-        without labels the 50,000 objects that calibrate where there are more. See
-        :mod:`evdist.partition.conformal` for the proof.
+        See :mod:`evdist.partition.conformal` for the proof.
+
+        Parameters
+        ----------
+        alpha : float, default=0.1
+            How often a set may miss.
+        labels : mapping or (n,) array, optional
+            Classes of some objects, {object: class} or with -1 for unknown ones.
+        score : {"aps", "lac"}, default="aps"
+            "aps" fills each set from the best cluster on; "lac" takes all clusters above one
+            probability: smaller sets, some of them empty.
+        random_state : int, default=0
+            Draws the halves, and without labels the 50,000 objects that calibrate where there are
+            more.
+
+        Returns
+        -------
+        ConformalSets
+            With its `promise` in words.
         """
         return conformal.of_partition(self, alpha, labels, score, random_state)
 

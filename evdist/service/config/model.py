@@ -185,6 +185,8 @@ class JobConfig(_Part):
         "select": what decides; by default what `evdist.select` takes.
     inputs : list of str, optional
         "combine": folders or stores of masses.
+    conformal : float, optional
+        Share of conformal sets of clusters that may miss; their sizes are then told.
     cluster : Cluster or mapping, optional
         Where the work runs, see `evdist.service.config.Cluster`; by default in threads of this
         process.
