@@ -32,7 +32,7 @@ from evdist import ECM, EVCLUS, CredalPartition, EvidentialNN, metrics
 from evdist.belief import FocalSets, contour, dempster
 from evdist.combine import combine
 
-RULES = ("dempster", "dubois-prade", "average")
+RULES = ("dempster", "dubois_prade", "average")
 DRAWS, TEST = 20, 5_000
 #: Printed for the evidential network: x alone, x' alone, both.
 PRINTED = (0.106, 0.148, 0.061)
@@ -69,7 +69,7 @@ def seeds(bounds: Bounds) -> None:
             bounds.note(name, metrics.credal_rand_index(one, y), why)
     best = max(metrics.consistency(_credal(one), y) for one in soft.values())
     bounds.head("soft partitions: consistency with the truth")
-    bounds.at_least("dubois-prade", metrics.consistency(found["dubois-prade"], y), best)
+    bounds.at_least("dubois_prade", metrics.consistency(found["dubois_prade"], y), best)
 
 
 def _credal(one: CredalPartition | NDArray) -> CredalPartition:

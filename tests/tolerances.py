@@ -9,6 +9,15 @@ from __future__ import annotations
 #: The same formula in float64, summed in another order.
 ROUNDING = {"rtol": 1e-12, "atol": 1e-12}
 
+#: Sums of logarithms and back, as weights of evidence are found: some digits of the rounding go.
+LOGARITHMS = {"rtol": 1e-8, "atol": 1e-10}
+
+#: Square roots of differences that are 0 but for rounding.
+ROOTS = {"rtol": 1e-9, "atol": 1e-7}
+
+#: Choices between shares that differ by rounding only, which change what follows as little.
+TIES = {"rtol": 1e-9, "atol": 1e-9}
+
 #: Values computed by R's evclust from the same masses, written with all their digits.
 REFERENCE = {"rtol": 1e-10, "atol": 1e-10}
 

@@ -11,12 +11,16 @@ a   (..., f) values on the sets of a family, in the order of its columns
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evdist.belief.focal import FocalSets
+
+#: Numbers in a piece of a transform: half a megabyte.
+PIECE = 1 << 16
 
 
 def binary_order(focal: FocalSets) -> NDArray[np.intp] | None:
@@ -29,12 +33,33 @@ def binary_order(focal: FocalSets) -> NDArray[np.intp] | None:
     return np.argsort(np.array(focal.masks))
 
 
-def subset_sums(a: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
-    """Sum of a(B) over the sets B of the family with B included in A, for each A; (..., f)."""
+def as_slice(order: NDArray[np.intp]) -> NDArray[np.intp] | slice:
+    """The same columns as a slice where they ascend or descend, since slices copy nothing."""
+    counted = np.arange(len(order))
+    if (order == counted).all():
+        return slice(None)
+    if (order == counted[::-1]).all():
+        return slice(None, None, -1)
+    return order
+
+
+def subset_sums(a: NDArray[Any], focal: FocalSets, *, without_empty: bool = False) -> NDArray[Any]:
+    """Sum of a(B) over the sets B of the family with B included in A, for each A; (..., f).
+
+    ``without_empty`` leaves a(empty) out of all sums.
+    """
     order = binary_order(focal)
     if order is None:
-        return a @ _inclusion(focal).astype(a.dtype)
-    return _restored(_butterfly(a[..., order], focal.n_clusters, np.add), order)
+        included = _inclusion(focal).astype(a.dtype)
+        included[0] *= not without_empty
+        return a @ included
+
+    def work(x: NDArray[Any]) -> NDArray[Any]:
+        if without_empty:
+            x[0] = 0.0
+        return _butterfly(x, np.add)
+
+    return _by_columns(a, order, work)
 
 
 def superset_sums(a: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
@@ -42,8 +67,24 @@ def superset_sums(a: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     order = binary_order(focal)
     if order is None:
         return a @ _inclusion(focal).T.astype(a.dtype)
-    order = order[::-1]
-    return _restored(_butterfly(a[..., order], focal.n_clusters, np.add), order)
+    return _by_columns(a, order[::-1], lambda x: _butterfly(x, np.add))
+
+
+def meeting_sums(a: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
+    """Sum of a(B) over the sets B of a power set that meet A, for each A; (..., f).
+
+    The sum over all non-empty sets less that over those in the complement of A.
+    """
+    order = binary_order(focal)
+    assert order is not None, "the sums of other families are one matrix product"
+
+    def work(x: NDArray[Any]) -> NDArray[Any]:
+        x[0] = 0.0
+        _butterfly(x, np.add)
+        # The order reversed lists the complements. Rounding could leave a sum just below 0.
+        return np.maximum(x[-1] - x[::-1], 0.0)
+
+    return _by_columns(a, order, work)
 
 
 def subset_differences(b: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
@@ -51,7 +92,7 @@ def subset_differences(b: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     order = binary_order(focal)
     if order is None:
         return _by_levels(b, _inclusion(focal), focal.cardinality)
-    return _restored(_butterfly(b[..., order], focal.n_clusters, np.subtract), order)
+    return _by_columns(b, order, lambda x: _butterfly(x, np.subtract))
 
 
 def superset_differences(q: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
@@ -59,8 +100,7 @@ def superset_differences(q: NDArray[Any], focal: FocalSets) -> NDArray[Any]:
     order = binary_order(focal)
     if order is None:
         return _by_levels(q, _inclusion(focal).T, -focal.cardinality)
-    order = order[::-1]
-    return _restored(_butterfly(q[..., order], focal.n_clusters, np.subtract), order)
+    return _by_columns(q, order[::-1], lambda x: _butterfly(x, np.subtract))
 
 
 def _inclusion(focal: FocalSets) -> NDArray[np.bool_]:
@@ -68,22 +108,33 @@ def _inclusion(focal: FocalSets) -> NDArray[np.bool_]:
     return focal.overlap == focal.cardinality[:, None]
 
 
-def _butterfly(a: NDArray[Any], c: int, step: np.ufunc) -> NDArray[Any]:
+def _by_columns(
+    a: NDArray[Any], order: NDArray[np.intp], work: Callable[[NDArray[Any]], NDArray[Any]]
+) -> NDArray[Any]:
+    """``work`` on (2^c, rows) pieces of ``a`` in binary order; (..., f) in the family's own.
+
+    Rows lie side by side in a piece, so that each addition is one of long contiguous vectors, and
+    a piece fits a processor's cache.
+    """
+    flat = a.reshape(-1, a.shape[-1])
+    out, columns = np.empty_like(flat), as_slice(order)
+    size = max(1, PIECE // flat.shape[1])
+    for start in range(0, len(flat), size):
+        rows = slice(start, start + size)
+        out[rows, columns] = work(np.array(flat[rows].T[columns], order="C")).T
+    return out.reshape(a.shape)
+
+
+def _butterfly(x: NDArray[Any], step: np.ufunc) -> NDArray[Any]:
     """Add (or subtract) the value without cluster k to the one with it, for k = 0..c-1.
 
-    ``a`` is (..., 2^c) in binary order, a fresh array: it is overwritten.
+    ``x`` is (2^c, rows) in binary order; it is overwritten.
     """
-    a = np.ascontiguousarray(a)
-    for k in range(c):
-        halves = a.reshape(*a.shape[:-1], 1 << (c - k - 1), 2, 1 << k)
-        step(halves[..., 1, :], halves[..., 0, :], out=halves[..., 1, :])
-    return a
-
-
-def _restored(a: NDArray[Any], order: NDArray[np.intp]) -> NDArray[Any]:
-    out = np.empty_like(a)
-    out[..., order] = a
-    return out
+    size, rows = x.shape
+    for k in range(size.bit_length() - 1):
+        halves = x.reshape(size >> (k + 1), 2, 1 << k, rows)
+        step(halves[:, 1], halves[:, 0], out=halves[:, 1])
+    return x
 
 
 def _by_levels(

@@ -1,8 +1,7 @@
-"""Normalisation (what to do with m(empty)) and discounting.
+"""Normalisation: what to do with m(empty).
 
 References: Denoeux, slides on evidential machine learning (2021), eq. (1) for Dempster's
-division by 1 - m(empty) and "Evidential k-NN rule with soft labels" for discounting; Yager
-(1987) for the transfer of m(empty) to Omega.
+division by 1 - m(empty); Yager (1987) for the transfer of m(empty) to Omega.
 
 Differs: R's evclust returns NaN when m(empty) = 1. Here such a row, about which Dempster's
 division says nothing, becomes the vacuous mass function.
@@ -26,22 +25,11 @@ def normalise(
 
     Parameters
     ----------
-    m : (n, f) or (f,) array
-        Masses.
-    focal : FocalSets
-        The sets that the columns of `m` are for.
     rule : {"dempster", "yager"}
         ``"dempster"`` divides by 1 - m(empty). Where m(empty) = 1 that is undefined and the row
         becomes vacuous: all mass on Omega, or, when Omega is not a focal set, equal masses on the
         focal singletons (on all non-empty focal sets when there are none). ``"yager"`` moves
         m(empty) to Omega, which must then be a focal set.
-
-    Examples
-    --------
-    >>> from evdist.belief import FocalSets, normalise
-    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
-    >>> normalise([.2, .4, .4, 0], focal)
-    array([0. , 0.5, 0.5, 0. ])
     """
     M = as_masses(m, focal)
     if rule == "dempster":
@@ -50,48 +38,10 @@ def normalise(
         return out
     if rule == "yager":
         out = M.copy()
-        out[..., _omega(focal, "Yager's normalisation")] += M[..., 0]
+        out[..., omega_column(focal, "Yager's normalisation")] += M[..., 0]
         out[..., 0] = 0.0
         return out
     raise ValueError(f'rule must be "dempster" or "yager", got {rule!r}.')
-
-
-def discount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.floating]:
-    """Keep a share 1 - rate of every mass and give the rest to Omega; (n, f) or (f,).
-
-    Parameters
-    ----------
-    m : (n, f) or (f,) array
-        Masses.
-    focal : FocalSets
-        The sets that the columns of `m` are for; Omega must be one.
-    rate : float or (n,) array in [0, 1]
-        0 trusts the source and changes nothing, 1 leaves the vacuous mass function.
-
-    Examples
-    --------
-    >>> from evdist.belief import FocalSets, discount
-    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
-    >>> discount([0, .5, .5, 0], focal, 0.2)
-    array([0. , 0.4, 0.4, 0.2])
-    """
-    M = as_masses(m, focal)
-    omega = _omega(focal, "Discounting")
-    r = np.asarray(rate, dtype=M.dtype)
-    if r.ndim > 1 or (r.ndim == 1 and (M.ndim == 1 or r.shape[0] != M.shape[0])):
-        raise ValueError(
-            f"rate must be one number or one per row of masses of shape {M.shape}, got shape "
-            f"{r.shape}."
-        )
-    bad = ~((r >= 0) & (r <= 1))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"Discount rates must lie between 0 and 1, got {r.flat[row]} at row {row}."
-        )
-    out = M * (1 - r[..., None])
-    out[..., omega] += r
-    return out
 
 
 def rescale(M: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -124,7 +74,8 @@ def _ignorance(focal: FocalSets) -> NDArray[np.float64]:
     return m
 
 
-def _omega(focal: FocalSets, what: str) -> int:
+def omega_column(focal: FocalSets, what: str) -> int:
+    """Column of Omega, or a ValueError that says who needs it."""
     if focal.omega is None:
         raise ValueError(
             f"{what} moves mass to Omega, which is not a focal set of {focal!r}. "

@@ -4,7 +4,7 @@ Two ways, with the same result. On the power set each cluster splits a product i
 of four) half-sized ones: 3^c multiplications per row. On any other family the map from pairs of
 sets to the set they lead to is built once per family and the products are summed along it, in
 pieces of bounded size. Both add non-negative terms only: no mass comes out negative, and a mass
-that should be zero is zero.
+that should be zero is zero. (Not so the exclusive rule on the power set, which rounds.)
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evdist.belief.families import grown
 from evdist.belief.focal import FocalSets
-from evdist.belief.lattice import binary_order
+from evdist.belief.lattice import as_slice, binary_order
 
-Rule = Literal["conjunctive", "disjunctive", "dubois_prade"]
+Rule = Literal["conjunctive", "disjunctive", "exclusive", "dubois_prade"]
 
 #: Elements of a temporary, and rows taken at a time: few enough to stay in a processor's cache.
 PIECE = 1 << 18
@@ -46,8 +47,11 @@ def combine_pair(
     a, b = (np.broadcast_to(m, (n, m.shape[1])) for m in (a, b))
     order1, order2 = binary_order(family1), binary_order(family2)
     if order1 is not None and order2 is not None:
-        out = np.empty_like(a, dtype=np.result_type(a, b))
-        out[:, order1] = _on_power_set(a[:, order1], b[:, order2], rule)
+        columns = as_slice(order1)
+        out = _on_power_set(a[:, columns], b[:, as_slice(order2)], rule)
+        if not isinstance(columns, slice):
+            out, ordered = np.empty_like(out), out
+            out[:, columns] = ordered
         family = family1
     else:
         plan = _plan(family1, family2, rule)
@@ -58,38 +62,87 @@ def combine_pair(
 # ---------------------------------------------------------------------- the power set
 def _on_power_set(a: NDArray[Any], b: NDArray[Any], rule: Rule) -> NDArray[Any]:
     """(n, 2^c) arrays in binary order, a piece of rows at a time."""
-    c = a.shape[1].bit_length() - 1
-    rows = max(1, PIECE // 3**c)
+    f = a.shape[1]
+    rows = max(1, min(len(a), 4 * PIECE // f))
     out = np.empty_like(a, dtype=np.result_type(a, b))
+    # Made once: memory that is new to the process costs more than what is done with it here.
+    x, y, z, apart = (np.empty((f, rows), dtype=out.dtype) for _ in range(4))
+    space = np.empty((2 * f, rows), dtype=out.dtype)
     for i in range(0, len(a), rows):
-        x, y = a[i : i + rows].T, b[i : i + rows].T
+        n = min(rows, len(a) - i)
+        if n < rows:
+            x, y, z, apart, space = (m[:, :n] for m in (x, y, z, apart, space))
+        _turn(a[i : i + n], x)
+        _turn(b[i : i + n], y)
         if rule == "disjunctive":
-            z = _unions(x, y, disjoint=False)
+            _unions(x, y, z, space, disjoint=False)
+        elif rule == "exclusive":
+            z = _differences(x, y)
         else:
             # De Morgan: the order reversed lists the complements.
-            z = _unions(x[::-1], y[::-1], disjoint=False)[::-1]
+            _unions(x[::-1], y[::-1], z[::-1], space, disjoint=False)
             if rule == "dubois_prade":
-                z = np.concatenate([np.zeros_like(z[:1]), z[1:]]) + _unions(x, y, disjoint=True)
-        out[i : i + rows] = z.T
+                _unions(x, y, apart, space, disjoint=True)
+                z[0] = 0.0
+                z += apart
+        out[i : i + n] = z.T
     return out
 
 
-def _unions(a: NDArray[Any], b: NDArray[Any], *, disjoint: bool) -> NDArray[Any]:
-    """Sum of a(B) b(C) over B or C = A, of all pairs or of disjoint ones; (2^c, n) arrays.
+def _turn(m: NDArray[Any], into: NDArray[Any]) -> None:
+    """Rows to columns, some at a time: each line of memory is read once."""
+    for r in range(0, len(m), 64):
+        into[:, r : r + 64] = m[r : r + 64].T
 
-    Per cluster, write x- and x+ for the halves of x without and with it. Then
+
+def _unions(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    out: NDArray[Any],
+    space: NDArray[Any],
+    *,
+    disjoint: bool,
+) -> None:
+    """Sum of a(B) b(C) over B or C = A, of all pairs or of disjoint ones; (2^c, rows) arrays.
+
+    By the last cluster, write x- and x+ for the halves of x without and with it. Then
     out- = a- b- and out+ = a+ (b- + b+) + a- b+, or a+ b- + a- b+ for disjoint pairs.
+    ``space`` holds what is between: two arrays of each half, quarter, ... taken from its end, which
+    all products of one size use one after another.
     """
-    n, c = a.shape[1], len(a).bit_length() - 1
-    for k in range(c):
-        a, b = (x.reshape(3**k, 2, -1, n) for x in (a, b))
-        a = np.stack([a[:, 0], a[:, 1], a[:, 0]], axis=1)
-        b = np.stack([b[:, 0], b[:, 0] if disjoint else b[:, 0] + b[:, 1], b[:, 1]], axis=1)
-    out = a.reshape(-1, n) * b.reshape(-1, n)
-    for k in reversed(range(c)):
-        out = out.reshape(3**k, 3, -1, n)
-        out = np.stack([out[:, 0], out[:, 1] + out[:, 2]], axis=1)
-    return out.reshape(-1, n)
+    if len(a) == 1:
+        np.multiply(a, b, out=out)
+        return
+    half = len(a) // 2
+    either, more = space[-half:], space[-len(a) : -half]
+    rest = space[: -len(a)]
+    if disjoint:
+        either = b[:half]
+    else:
+        np.add(b[:half], b[half:], out=either)
+    _unions(a[:half], b[:half], out[:half], rest, disjoint=disjoint)
+    _unions(a[half:], either, out[half:], rest, disjoint=disjoint)
+    _unions(a[:half], b[half:], more, rest, disjoint=disjoint)
+    out[half:] += more
+
+
+def _differences(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Sum of a(B) b(C) over the B and C with symmetric difference A; (2^c, rows) arrays.
+
+    Walsh-Hadamard transforms multiply: c 2^c additions instead of the 4^c products of a sum of
+    non-negative terms. What rounding leaves below 0 is 0. Both arrays are overwritten.
+    """
+    return np.maximum(_walsh(_walsh(a) * _walsh(b)) / len(a), 0)
+
+
+def _walsh(a: NDArray[Any]) -> NDArray[Any]:
+    size, rows = a.shape
+    for k in range(size.bit_length() - 1):
+        halves = a.reshape(size >> (k + 1), 2, 1 << k, rows)
+        difference = halves[:, 0] - halves[:, 1]
+        halves[:, 0] += halves[:, 1]
+        halves[:, 1] = difference
+    return a
 
 
 # ---------------------------------------------------------------------- any family
@@ -117,6 +170,7 @@ def _dubois_prade(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
 _RULES: dict[Rule, Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]] = {
     "conjunctive": np.bitwise_and,
     "disjunctive": np.bitwise_or,
+    "exclusive": np.bitwise_xor,
     "dubois_prade": _dubois_prade,
 }
 
@@ -133,11 +187,8 @@ def _plan(left: FocalSets, right: FocalSets, rule: Rule) -> _Plan:
     masks = [sum(int(w) << 64 * p for p, w in enumerate(row)) for row in result[starts]]
     del result
 
-    column = {mask: q for q, mask in enumerate(left.masks)}
-    missing = sorted((m for m in masks if m not in column), key=lambda m: (m.bit_count(), m))
-    column.update((mask, len(left) + q) for q, mask in enumerate(missing))
-    family = FocalSets(left.n_clusters, left.masks + tuple(missing)) if missing else left
-
+    family = grown(left, masks)
+    column = {mask: q for q, mask in enumerate(family.masks)}
     targets = np.array([column[mask] for mask in masks])
     counts = np.diff(starts, append=len(order))
     hub = counts > max(HUB * len(order), 1)

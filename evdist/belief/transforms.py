@@ -16,14 +16,13 @@ and an object with m(empty) = 1 has belief and plausibility 0 everywhere. Apply
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief.arrays import as_masses, as_queries
 from evdist.belief.focal import FocalSets
-from evdist.belief.lattice import binary_order, subset_sums, superset_sums
+from evdist.belief.lattice import binary_order, meeting_sums, subset_sums, superset_sums
 from evdist.belief.normalisation import normalise
 
 Queries = FocalSets | Iterable[Iterable[int]] | None
@@ -100,6 +99,16 @@ def pignistic(m: ArrayLike, focal: FocalSets, *, normalised: bool = False) -> ND
     return M @ share.astype(M.dtype)
 
 
+def plausibility_transform(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
+    """Probabilities pl(k) / sum over l of pl(l); Cobb and Shenoy (2006); (n, c) or (c,).
+
+    The one transform to probabilities that commutes with Dempster's rule. A row with
+    m(empty) = 1 becomes that of ``normalise``.
+    """
+    pl = contour(normalise(m, focal), focal)
+    return pl / pl.sum(axis=-1, keepdims=True)
+
+
 def belief(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArray[np.floating]:
     """Bel(A) = sum of m(B) over non-empty B included in A; NN-EVCLUS eq. (1).
 
@@ -126,7 +135,7 @@ def belief(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArray[np.f
     """
     M = as_masses(m, focal)
     if sets is None:
-        return subset_sums(_without_empty(M), focal)
+        return subset_sums(M, focal, without_empty=True)
     Q = as_queries(sets, focal)
     size = focal.cardinality[:, None]
     supports = (focal.matrix.astype(float) @ Q.T.astype(float) == size) & (size > 0)
@@ -158,14 +167,8 @@ def plausibility(m: ArrayLike, focal: FocalSets, sets: Queries = None) -> NDArra
     array([0. , 0.8, 0.5, 1. ])
     """
     M = as_masses(m, focal)
-    order = binary_order(focal) if sets is None else None
-    if order is not None:
-        # Pl(A) = Bel(Omega) - Bel(not A): the fast sums, and complements are the order reversed.
-        # Rounding could leave a plausibility just below 0.
-        bel = subset_sums(_without_empty(M), focal)
-        pl = np.empty_like(bel)
-        pl[..., order] = bel[..., order[-1:]] - bel[..., order[::-1]]
-        return np.maximum(pl, 0.0)
+    if sets is None and binary_order(focal) is not None:
+        return meeting_sums(M, focal)
     Q = as_queries(focal if sets is None else sets, focal)
     meets = focal.matrix.astype(float) @ Q.T.astype(float) > 0
     return M @ meets.astype(M.dtype)
@@ -213,9 +216,3 @@ def implicability(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     array([0.1, 0.6, 0.3, 1. ])
     """
     return subset_sums(as_masses(m, focal), focal)
-
-
-def _without_empty(M: NDArray[Any]) -> NDArray[Any]:
-    M = M.copy()
-    M[..., 0] = 0.0
-    return M

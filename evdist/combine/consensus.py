@@ -57,7 +57,7 @@ def combine(
         Numbers of clusters and focal sets may differ.
     n_clusters : int
         Clusters of the result.
-    rule : {"dempster", "dubois-prade", "average"}
+    rule : {"dempster", "dubois_prade", "average"}
         How the answers about a pair are combined, see :func:`combine_relations`.
     focal_sets : {"simple", "pairs", "full"} or FocalSets
         Focal sets of the result; all singletons must be among them.

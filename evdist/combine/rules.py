@@ -17,8 +17,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-Rule = Literal["dempster", "dubois-prade", "average"]
-"""Names of the rules, see `combine_relations`."""
+Rule = Literal["dempster", "dubois_prade", "average", "dubois-prade"]
+"""Names of the rules, see `combine_relations`.
+
+"dubois-prade" is the name of "dubois_prade" in earlier versions; stored jobs have it.
+"""
 
 #: What two sources leave to each other below this is rounding of masses, not evidence.
 TOTAL_CONFLICT = 1e-13
@@ -31,8 +34,8 @@ def combine_relations(masses: NDArray[Any], rule: Rule = "dempster") -> NDArray[
     ----------
     masses : (N, ..., 4)
         Masses of the empty set, {s}, {not s} and Theta, by source.
-    rule : {"dempster", "dubois-prade", "average"}
-        "dempster" divides by one minus the conflict; "dubois-prade" gives the mass of sets with
+    rule : {"dempster", "dubois_prade", "average"}
+        "dempster" divides by one minus the conflict; "dubois_prade" gives the mass of sets with
         an empty intersection to their union; "average" takes the mean.
 
     Returns
@@ -61,7 +64,7 @@ def combine_relations(masses: NDArray[Any], rule: Rule = "dempster") -> NDArray[
     if rule == "average":
         return masses.mean(axis=0)
     if rule not in get_args(Rule):
-        raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, got {rule!r}.")
+        raise ValueError(f"rule must be one of {', '.join(get_args(Rule)[:3])}, got {rule!r}.")
     return _dempster(masses) if rule == "dempster" else _dubois_prade(masses)
 
 

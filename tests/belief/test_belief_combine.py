@@ -23,6 +23,7 @@ from evdist.belief import FocalSets, products
 RULES = {
     ev.conjunctive: lambda A, B: A & B,
     ev.disjunctive: lambda A, B: A | B,
+    ev.exclusive: lambda A, B: A ^ B,
     ev.dubois_prade: lambda A, B: A & B or A | B,
 }
 rules = pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.__name__)
@@ -68,7 +69,9 @@ def test_commutativity(rule, drawn):
     assert_same_rows(rule([m1, m2], focal), rule([m2, m1], focal))
 
 
-@pytest.mark.parametrize("rule", [ev.conjunctive, ev.disjunctive], ids=["and", "or"])
+@pytest.mark.parametrize(
+    "rule", [ev.conjunctive, ev.disjunctive, ev.exclusive], ids=["and", "or", "xor"]
+)
 @given(evidence(3))
 def test_associativity(rule, drawn):
     """The first two, then the third, in whichever order; and all at once."""
@@ -159,6 +162,39 @@ def test_dempster_of_very_many_sources_does_not_underflow():
     sources = np.tile([0.0, 0.4, 0.4, 0.2], (3000, 1))
     mass, _ = ev.dempster(sources, focal)
     np.testing.assert_allclose(mass, [0, 0.5, 0.5, 0], **ROUNDING)
+
+
+@given(evidence(3))
+def test_yager_gives_the_conflict_of_all_sources_to_omega(drawn):
+    focal, *m = drawn
+    mass, family = ev.yager(m, focal)
+    joint, smaller = ev.conjunctive(m, focal)
+    whole = frozenset(range(focal.n_clusters))
+    for row, expected in zip(
+        rows_as_sets((mass, family)), rows_as_sets((joint, smaller)), strict=True
+    ):
+        conflict = expected.pop(frozenset())
+        expected[whole] = expected.get(whole, 0.0) + conflict
+        assert_same_masses(row, expected)
+    assert_same_rows((mass, family), ev.yager(m[::-1], focal))
+
+
+@given(evidence(2), st.tuples(*[st.floats(0.1, 5)] * 2))
+def test_a_mixture_weighs_its_sources(drawn, weights):
+    focal, x, y = drawn
+    a, b = weights
+    mass, family = ev.average([x, y], focal, weights=weights)
+    assert family is focal
+    np.testing.assert_allclose(mass, (a * x + b * y) / (a + b), **ROUNDING)
+    np.testing.assert_allclose(
+        ev.average([x, y], focal, weights=[3, 3])[0], ev.average([x, y], focal)[0], **ROUNDING
+    )
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, np.nan], [1, np.inf]])
+def test_weights_of_a_mixture_that_are_refused(weights):
+    with pytest.raises(ValueError, match="weights must be 2 numbers of at least 0"):
+        ev.average(np.zeros((2, 4)), FocalSets.full(2), weights=weights)
 
 
 @given(evidence(3))

@@ -106,6 +106,13 @@ def test_the_parameters_of_combine_are_those_of_the_function():
     assert {key: fields[key].default for key in fields if key != "n_clusters"} == defaults
 
 
+@pytest.mark.parametrize("rule", ["dubois_prade", "dubois-prade"])
+def test_a_rule_of_combine_may_have_its_older_name(rule):
+    given = {"n_clusters": 2, "rule": rule}
+    job = evdist.JobConfig.of(task="combine", folder="f", inputs=["a", "b"], parameters=given)
+    assert job.parameters["rule"] == rule
+
+
 def test_no_estimator_is_loaded_to_check_a_configuration():
     said = subprocess.run(
         [sys.executable, "-c", CHECK], capture_output=True, text=True, check=True

@@ -21,7 +21,7 @@ from evdist.combine import (
 from evdist.metrics import adjusted_rand_index, credal_rand_index, pairwise_mass
 from evdist.partition import CredalPartition
 
-RULES = ("dempster", "dubois-prade", "average")
+RULES = ("dempster", "dubois_prade", "average")
 THETA = FocalSets.full(2)
 
 
@@ -51,7 +51,14 @@ def test_dempster_on_a_closed_frame_is_dempsters_rule(seed, sources):
 def test_dubois_prade_of_two_sources_is_their_rule(seed):
     masses = pair_masses(seed)
     expected, _ = dubois_prade(list(masses), THETA)
-    np.testing.assert_allclose(combine_relations(masses, "dubois-prade"), expected, **ROUNDING)
+    np.testing.assert_allclose(combine_relations(masses, "dubois_prade"), expected, **ROUNDING)
+
+
+def test_the_older_spelling_of_a_rule_still_works():
+    masses = pair_masses(0)
+    np.testing.assert_array_equal(
+        combine_relations(masses, "dubois-prade"), combine_relations(masses, "dubois_prade")
+    )
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -71,13 +78,13 @@ def test_dubois_prade_of_three_sources_adds_up_all_triples():
     for x, y, z in np.ndindex(4, 4, 4):
         meet = x & y & z
         expected[meet if meet else x | y | z] += a[x] * b[y] * c[z]
-    got = combine_relations(np.stack([a, b, c]), "dubois-prade")
+    got = combine_relations(np.stack([a, b, c]), "dubois_prade")
     np.testing.assert_allclose(got, expected, **ROUNDING)
 
 
 def test_total_conflict_leaves_ignorance():
     same, apart = np.array([[0.0, 1, 0, 0]]), np.array([[0.0, 0, 1, 0]])
-    for rule in ("dempster", "dubois-prade"):
+    for rule in ("dempster", "dubois_prade"):
         np.testing.assert_array_equal(combine_relations([same, apart], rule), [[0, 0, 0, 1]])
     np.testing.assert_array_equal(combine_relations([same, apart], "average"), [[0, 0.5, 0.5, 0]])
 
@@ -191,7 +198,7 @@ def test_two_partitions_that_disagree_leave_doubt_where_they_do():
     truth = np.repeat([0, 1], 40)
     a, b = truth.copy(), truth.copy()
     b[:4] = 1
-    combined = combine([a, b], 2, rule="dubois-prade")
+    combined = combine([a, b], 2, rule="dubois_prade")
     doubt = combined.mass[:, combined.focal_sets.omega]
     assert doubt[:4].min() > 0.9
     assert doubt[4:].max() < 0.1

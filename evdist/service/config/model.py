@@ -147,7 +147,7 @@ class CombineParameters(Parameters):
     """Parameters of the task combine: those of `evdist.combine.combine`."""
 
     n_clusters: int | None = None
-    rule: Literal["dempster", "dubois-prade", "average"] = "dempster"
+    rule: Literal["dempster", "dubois_prade", "average", "dubois-prade"] = "dempster"
     focal_sets: str = "simple"
     n_pairs: int = 100
     max_iter: int = 100
