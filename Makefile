@@ -22,7 +22,7 @@ XDIST = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed ## cluster a real data set; writes demo/report.html and a figure
+demo: $(VENV)/.installed ## cluster a real table; writes demo/report.html
 	@$(BIN)/python -m evdist.demo --out demo
 
 test: lint ## lint, types and the whole test suite

@@ -22,7 +22,7 @@ def publish(result: JobResult) -> None:
     key, partition = result.folder.id, result.partition.in_memory()
     facts = collect(partition)
     create_markdown_artifact(
-        f"## {key}\n\n{in_words(facts)}\n\n"
+        f"## {key}\n\n{' '.join(in_words(facts))}\n\n"
         f"Report: `{result.report}`\n\nMasses: `{result.folder.path('masses.zarr')}`\n",
         key=f"answer-{key}",
     )

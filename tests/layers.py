@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("evdist.engine",),
     ("evdist.estimators", "evdist.features", "evdist.mixture", "evdist.progress"),
     tuple(sorted({entry.module.rpartition(".")[0] for entry in ALGORITHMS.values()})),
-    ("evdist.conformal", "evdist.plot", "evdist.report", "evdist.selection"),
+    ("evdist.sketch", "evdist.conformal", "evdist.plot", "evdist.report", "evdist.selection"),
     ("evdist.service", "evdist.demo"),
     ("flows",),
 )
@@ -55,7 +55,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "dask": ("evdist.engine", "evdist.partition.rows", "evdist.metrics", "evdist.service.monitor"),
     "distributed": ("evdist.engine", "evdist.service.monitor"),
     "zarr": ("evdist.stores", "evdist.partition.io", "evdist.data", "evdist.evclus"),
-    "matplotlib": ("evdist.plot", "evdist.report"),
+    "matplotlib": ("evdist.plot",),
     "jinja2": ("evdist.report",),
     "rich": ("evdist.progress", "evdist.service.cli"),
     "torch": ("evdist.engine", "evdist.evclus", "evdist.bootclus", "evdist.nnevclus"),

@@ -45,6 +45,8 @@ def conjunctive_weights(m: ArrayLike, focal: FocalSets) -> Combined:
 
     Parameters
     ----------
+    focal : FocalSets
+        The sets that the columns are for.
     m : (n, f) or (f,) array
         With m(Omega) > 0 in every row.
 
@@ -64,6 +66,13 @@ def disjunctive_weights(m: ArrayLike, focal: FocalSets) -> Combined:
 
     Parameters and result as in :func:`conjunctive_weights`, with m(empty) > 0, unions for
     intersections, and 1 in the column of the empty set.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _weights(as_masses(m, focal), focal, conjunctively=False)
 
@@ -73,12 +82,15 @@ def mass_from_conjunctive_weights(w: ArrayLike, focal: FocalSets) -> Combined:
 
     Parameters
     ----------
+    focal : FocalSets
+        The sets that the columns are for.
     w : (n, f) or (f,) array
         Positive; the column of Omega is not read.
 
     Returns
     -------
     mass : (n, f') or (f',) array
+        Masses on the sets of the result.
     focal : FocalSets
         The given sets, then those of their intersections that were missing, and Omega. A
         ValueError where weights above 1 leave no mass function.
@@ -91,6 +103,13 @@ def mass_from_disjunctive_weights(v: ArrayLike, focal: FocalSets) -> Combined:
 
     Parameters and result as in :func:`mass_from_conjunctive_weights`, with unions; the column of
     the empty set is not read.
+
+    Parameters
+    ----------
+    v : (n, f) or (f,) array
+        Disjunctive weights of the sets.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _from_weights(v, focal, conjunctively=False)
 
@@ -104,12 +123,15 @@ def cautious(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
 
     Parameters
     ----------
+    focal : FocalSets
+        The sets that the columns are for.
     masses : sequence of (n, f) or (f,) arrays
         One per source, all on ``focal``; a single mass function goes with every row.
 
     Returns
     -------
     mass : (n, f') or (f',) array
+        Masses on the sets of the result.
     focal : FocalSets
         The given sets, then those of their intersections that were missing, and Omega.
     """
@@ -121,6 +143,13 @@ def bold(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
 
     The disjunctive counterpart of :func:`cautious`, for sources of which at least one is right.
     Every source needs m(empty) > 0 in every row. Parameters and result likewise, with unions.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _least(masses, focal, conjunctively=False)
 

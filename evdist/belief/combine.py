@@ -33,6 +33,8 @@ def conjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
 
     Parameters
     ----------
+    focal : FocalSets
+        The sets that the columns are for.
     masses : sequence of (n, f) or (f,) arrays
         One per source, all on ``focal``; a single mass function goes with every row. An (n, f)
         array given as the sequence combines its rows with each other.
@@ -40,6 +42,7 @@ def conjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
     Returns
     -------
     mass : (n, f') or (f',) array
+        Masses on the sets of the result.
     focal : FocalSets
         The f' >= f sets that the result lives on.
     """
@@ -51,6 +54,13 @@ def dempster(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
 
     Rows in total conflict (kappa = 1), where the rule is undefined, come out vacuous, see
     :func:`evdist.belief.normalise`. Parameters and result as in :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     # Rescaled after every source, so that many sources do not underflow.
     m, family = _fold(masses, focal, "conjunctive", rescaled=True)
@@ -61,6 +71,13 @@ def disjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
     """Disjunctive sum, m(A) = sum of m1(B) m2(C) over the B and C whose union is A.
 
     For sources of which at least one is right. Parameters and result as in :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _fold(masses, focal, "disjunctive")
 
@@ -70,6 +87,13 @@ def exclusive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
 
     For two sources of which exactly one is right. On the power set masses that should be zero
     may be rounding errors of 1e-17. Parameters and result as in :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _fold(masses, focal, "exclusive")
 
@@ -79,6 +103,13 @@ def yager(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
 
     Not associative, and so taken of all sources at once. Omega joins the family where it is
     missing. Parameters and result as in :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     m, family = _fold(masses, focal, "conjunctive")
     whole = grown(family, [(1 << focal.n_clusters) - 1])
@@ -91,6 +122,13 @@ def dubois_prade(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
     Not associative: more than two sources are combined from first to last. The empty set meets
     nothing, so the result has m(empty) = m1(empty) m2(empty). Parameters and result as in
     :func:`conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return _fold(masses, focal, "dubois_prade")
 
@@ -104,6 +142,10 @@ def average(
 
     Parameters
     ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     weights : array with one number per source, optional
         How much each source counts, at least 0; by default all the same.
     """

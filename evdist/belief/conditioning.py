@@ -28,6 +28,10 @@ def condition(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     given : iterable of int
         B, the clusters among which the truth is known to be.
     normalised : bool
@@ -37,6 +41,7 @@ def condition(
     Returns
     -------
     mass : (n, f') or (f',) array
+        Masses on the sets of the result.
     focal : FocalSets
         The given sets, then what B leaves of them where that is missing, and B.
     """
@@ -55,6 +60,15 @@ def geometric_condition(
     Bel(A | B) = Bel(A and B) / Bel(B): only what was for B counts, not what was merely
     compatible with it. Rows with Bel(B) = 0 get all mass on B. Parameters and result as in
     :func:`condition`.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    given : iterable of int
+        The clusters that are known to hold the truth.
     """
     M, B = as_masses(m, focal), as_mask(given, focal.n_clusters)
     family = grown(focal, [B])
@@ -72,6 +86,15 @@ def decondition(
     Each set inside B is joined with the complement of B, of which nothing is known (the
     "ballooning extension"). Parameters and result as in :func:`condition`; all mass must lie on
     sets inside B.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    given : iterable of int
+        The clusters that are known to hold the truth.
     """
     M, B = as_masses(m, focal), as_mask(given, focal.n_clusters)
     outside = ((1 << focal.n_clusters) - 1) & ~B
@@ -105,6 +128,7 @@ def generalised_bayes(
     Returns
     -------
     mass : (n, 2^c) or (2^c,) array
+        Masses on the sets of the result.
     focal : FocalSets
         The power set.
     """

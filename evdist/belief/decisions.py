@@ -42,6 +42,10 @@ def expected_loss(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     loss : (a, c) array
         One row per act, one column per cluster.
     expectation : {"lower", "upper", "hurwicz", "pignistic"}
@@ -73,7 +77,21 @@ def best_act(
     expectation: Expectation = "pignistic",
     pessimism: float = 0.5,
 ) -> NDArray[np.intp]:
-    """Number of the act with the least :func:`expected_loss`, ties to the first; (n,)."""
+    """Number of the act with the least :func:`expected_loss`, ties to the first; (n,).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    loss : (a, c) array
+        Loss of each act for each cluster.
+    expectation : {"pignistic", "lower", "upper", "hurwicz"}, default="pignistic"
+        As in :func:`expected_loss`.
+    pessimism : float, default=0.5
+        As in :func:`expected_loss`.
+    """
     expected = expected_loss(m, focal, loss, expectation=expectation, pessimism=pessimism)
     return expected.argmin(axis=-1)
 
@@ -82,6 +100,15 @@ def interval_dominance(m: ArrayLike, focal: FocalSets, loss: ArrayLike) -> NDArr
     """The acts that no other beats in every case: least loss <= smallest greatest loss; (n, a).
 
     An act is ruled out when its lower expected loss is above the upper expected loss of another.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    loss : (a, c) array
+        Loss of each act for each cluster.
     """
     low = expected_loss(m, focal, loss, expectation="lower")
     high = expected_loss(m, focal, loss, expectation="upper")
@@ -94,6 +121,15 @@ def maximality(m: ArrayLike, focal: FocalSets, loss: ArrayLike) -> NDArray[np.bo
     An act is ruled out when another has a smaller expected loss under all probabilities that the
     masses allow: when the lower expectation of their difference is positive. Keeps no more acts
     than :func:`interval_dominance`.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    loss : (a, c) array
+        Loss of each act for each cluster.
     """
     M, L = as_masses(m, focal), _losses(loss, focal)
     acts = len(L)
@@ -121,6 +157,10 @@ def appriou(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     exponent : float in [0, 1]
         0 leaves everything open (Pl grows with A), 1 decides for single clusters, between these
         doubtful objects get sets of several.

@@ -26,6 +26,10 @@ def discount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.floa
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     rate : float or (n,) array in [0, 1]
         0 trusts the source and changes nothing, 1 leaves the vacuous mass function.
     """
@@ -42,6 +46,10 @@ def dediscount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.fl
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     rate : float or (n,) array in [0, 1)
         At most m(Omega), since discounting leaves that much there.
     """
@@ -75,6 +83,10 @@ def contextual_discount(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     rates : (k,) or (n, k) array in [0, 1]
         One per context, and per row when they differ.
     contexts : iterable of k iterables of int, optional
@@ -83,6 +95,7 @@ def contextual_discount(
     Returns
     -------
     mass : (n, f') or (f',) array
+        Masses on the sets of the result.
     focal : FocalSets
         The given sets, then their unions with contexts: up to 2^k times as many.
     """
@@ -101,6 +114,17 @@ def contextual_reinforce(
     1 - rate on Omega, for each context A; Mercier, Lefevre and Delmotte (2012). Where
     :func:`contextual_discount` lowers a weight of the disjunctive decomposition, this lowers one
     of the conjunctive. Parameters and result likewise, with intersections.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    rates : (k,) or (n, k) array
+        A rate for each context.
+    contexts : iterable of k iterables of int
+        The clusters of each context.
     """
     return _by_contexts(_contexts(m, focal, rates, contexts), focal, and_)
 

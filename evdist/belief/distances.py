@@ -31,6 +31,13 @@ def conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.float
 
     One minus it is the plausibility that two objects belong to the same cluster. A single mass
     function (f,) on either side is compared with every row of the other.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     a, b = as_pair(m1, m2, focal)
     order = binary_order(focal)
@@ -51,6 +58,13 @@ def inclusion_conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArra
     (1 - delta) d, where d is Jousselme's distance and delta the share of pairs of focal sets with
     mass where the first is included in the second, or the second in the first, whichever is
     larger. Unlike :func:`conflict` it is 0 between a mass function and itself.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     a, b = as_pair(m1, m2, focal)
     included = focal.overlap == focal.cardinality[:, None]
@@ -67,6 +81,13 @@ def jousselme(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.floa
 
     A metric with values in [0, 1]; slides on evidential clustering (2017), "Jousselme's
     distance". The (f, f) matrix J is kept: count on 8 f^2 bytes.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     a, b = as_pair(m1, m2, focal)
     J = focal.jaccard.astype(np.result_type(a, b))
@@ -85,6 +106,13 @@ def pignistic_distance(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArra
 
     Tessem (1993). Half the sum of |BetP1(k) - BetP2(k)|, of normalised bets; in [0, 1]. Zero also
     between different masses that lead to the same bets.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     a, b = as_pair(m1, m2, focal)
     difference = pignistic(a, focal, normalised=True) - pignistic(b, focal, normalised=True)
@@ -114,6 +142,10 @@ def minkowski(
 
     Parameters
     ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     on : {"mass", "belief", "plausibility", "commonality", "contour"}
         The function g. All but "mass" and "contour" are taken on all 2^c sets, so that the
         distance does not depend on which sets are listed; "contour" on single clusters.
@@ -144,6 +176,13 @@ def belief_interval_distance(
 
     Han, Dezert and Yang (2014): intervals are compared by Wasserstein's distance, the squares
     summed over the non-empty sets and divided by 2^(c-1), then the root. A metric in [0, 1].
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     pair = as_pair(m1, m2, focal)
     (a, _), (b, full) = (on_power_set(m, focal) for m in pair)
@@ -162,6 +201,13 @@ def bhattacharyya(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.
     """(1 - sum over A of (m1(A) m2(A))^(1/2))^(1/2); Ristic and Smets (2006); (n,).
 
     Compares set by set: masses on {0} and on {0,1} are as far as on {0} and on {1}.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     a, b = as_pair(m1, m2, focal)
     alike = np.sqrt(np.maximum(a, 0) * np.maximum(b, 0)).sum(axis=-1)

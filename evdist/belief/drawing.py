@@ -30,6 +30,10 @@ def random_masses(
 
     Parameters
     ----------
+    n : int
+        How many mass functions.
+    focal : FocalSets
+        The sets that the columns are for.
     rng : numpy.random.Generator
         ``np.random.default_rng(seed)``.
     kind : {"uniform", "sparse", "bayesian", "consonant", "simple", "categorical"}

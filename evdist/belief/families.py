@@ -24,6 +24,10 @@ def on_family(m: ArrayLike, focal: FocalSets, family: FocalSets) -> NDArray[np.f
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     family : FocalSets
         About the same clusters. A focal set that it lacks must have no mass.
     """
@@ -48,7 +52,15 @@ def on_family(m: ArrayLike, focal: FocalSets, family: FocalSets) -> NDArray[np.f
 
 
 def on_power_set(m: ArrayLike, focal: FocalSets) -> tuple[NDArray[np.floating], FocalSets]:
-    """The same masses with a column for every set of clusters, in the order of binary counting."""
+    """The same masses with a column for every set of clusters, in the order of binary counting.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
     full = FocalSets.full(focal.n_clusters)
     return on_family(m, focal, focal if focal == full else full), full
 

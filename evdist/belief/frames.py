@@ -35,12 +35,17 @@ def refine(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     groups : sequence of c iterables of int
         The fine clusters of each coarse one: disjoint, and together 0..d-1.
 
     Returns
     -------
     mass : (n, f) or (f,) array
+        Masses on the sets of the result.
     focal : FocalSets
         Over d clusters, by size.
     """
@@ -67,6 +72,10 @@ def coarsen(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     groups : sequence of c iterables of int
         The fine clusters of each coarse one: disjoint, and together all clusters.
     reduction : {"outer", "inner"}
@@ -77,6 +86,7 @@ def coarsen(
     Returns
     -------
     mass : (n, f') or (f',) array
+        Masses on the sets of the result.
     focal : FocalSets
         Over c clusters, by size.
     """
@@ -118,7 +128,13 @@ class ProductFrame:
         return int(np.prod(self.sizes))
 
     def number(self, answers: Sequence[int]) -> int:
-        """The cluster that stands for these answers, one per variable."""
+        """The cluster that stands for these answers.
+
+        Parameters
+        ----------
+        answers : sequence of int
+            One per variable.
+        """
         if len(answers) != len(self.sizes) or not all(
             0 <= a < size for a, size in zip(answers, self.sizes, strict=True)
         ):
@@ -129,11 +145,23 @@ class ProductFrame:
         return int(np.ravel_multi_index(tuple(answers), self.sizes))
 
     def answers(self, number: int) -> tuple[int, ...]:
-        """The answers that a cluster stands for."""
+        """The answers that a cluster stands for.
+
+        Parameters
+        ----------
+        number : int
+            The cluster.
+        """
         return tuple(int(a) for a in np.unravel_index(number, self.sizes))
 
     def cylinders(self, variables: Sequence[int]) -> list[list[int]]:
-        """For each combination of answers of some variables, all clusters that agree with it."""
+        """For each combination of answers of some variables, all clusters that agree with it.
+
+        Parameters
+        ----------
+        variables : sequence of int
+            Numbers of the variables.
+        """
         own = list(variables)
         if len(set(own)) != len(own) or not all(0 <= v < len(self.sizes) for v in own):
             raise ValueError(
@@ -154,15 +182,19 @@ def vacuous_extension(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
     focal : FocalSets
         Over the combinations of answers of ``variables``, in that order, the last one fastest.
     frame : ProductFrame
+        All variables.
     variables : sequence of int
         Numbers of the variables that ``m`` is about.
 
     Returns
     -------
     mass : (n, f) or (f,) array
+        Masses on the sets of the result.
     focal : FocalSets
         Over ``frame.n_clusters`` clusters, by size.
     """
@@ -176,6 +208,17 @@ def marginalise(
 
     Parameters as in :func:`vacuous_extension`, which it undoes; ``focal`` is over
     ``frame.n_clusters`` clusters, the family returned over the combinations of ``variables``.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    frame : ProductFrame
+        The variables and their values.
+    variables : iterable of int
+        The variables that are kept.
     """
     return coarsen(m, focal, frame.cylinders(variables))
 

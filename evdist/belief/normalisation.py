@@ -25,6 +25,10 @@ def normalise(
 
     Parameters
     ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     rule : {"dempster", "yager"}
         ``"dempster"`` divides by 1 - m(empty). Where m(empty) = 1 that is undefined and the row
         becomes vacuous: all mass on Omega, or, when Omega is not a focal set, equal masses on the

@@ -35,6 +35,10 @@ def is_more_committed(
 
     Parameters
     ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
     order : {"pl", "q", "s", "w", "v"}
         ``"pl"``: pl1(A) <= pl2(A) for all A. ``"q"``: q1(A) <= q2(A) for all A. ``"s"``: m1 is a
         specialisation of m2, see :func:`specialisation`; a flow problem per row. ``"w"``:
@@ -69,11 +73,14 @@ def dempsterian_matrix(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     Parameters
     ----------
     m : (n, f) or (f,) array
-        On a family that holds the intersections of its sets.
+        Masses on a family that holds the intersections of its sets.
+    focal : FocalSets
+        The sets that the columns are for.
 
     Returns
     -------
     (n, f, f) or (f, f) array
+        S; one for each mass function.
     """
     M = as_masses(m, focal)
     column = {mask: q for q, mask in enumerate(focal.masks)}
@@ -98,6 +105,13 @@ def specialisation(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np
     Yager (1986), Dubois and Prade (1986). Its columns sum to one and S[A, B] is 0 unless A is
     inside B. There can be several; this one is the first that the method of Ford and Fulkerson
     finds, a search per row in Python: for thousands of rows, not millions.
+
+    Parameters
+    ----------
+    m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
 
     Returns
     -------

@@ -35,10 +35,14 @@ def pcr5(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> Combined:
     Parameters
     ----------
     m1, m2 : (n, f) or (f,) arrays
+        Masses of two sources.
+    focal : FocalSets
+        The sets that the columns are for.
 
     Returns
     -------
     mass : (n, f') or (f',) array
+        Masses on the sets of the result.
     focal : FocalSets
         As of :func:`evdist.belief.conjunctive`.
     """
@@ -53,6 +57,13 @@ def pcr6(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
     once: f^s combinations, where two sources look at pairs of disjoint sets only.
 
     Parameters and result as in :func:`evdist.belief.conjunctive`.
+
+    Parameters
+    ----------
+    masses : sequence of (n, f) or (f,) arrays
+        One per source.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     arrays = sources(masses, focal)
     joint, family = conjunctive(arrays, focal)

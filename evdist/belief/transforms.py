@@ -104,6 +104,13 @@ def plausibility_transform(m: ArrayLike, focal: FocalSets) -> NDArray[np.floatin
 
     The one transform to probabilities that commutes with Dempster's rule. A row with
     m(empty) = 1 becomes that of ``normalise``.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     pl = contour(normalise(m, focal), focal)
     return pl / pl.sum(axis=-1, keepdims=True)

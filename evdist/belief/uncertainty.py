@@ -32,6 +32,13 @@ def nonspecificity(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
 
     The bracket of k-CEVCLUS eq. (23), whose average over objects, divided by log2 c, is N*.
     Between 0 (all mass on singletons) and log2 c. Dubois and Prade (1985).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     M = as_masses(m, focal)
     size = np.where(focal.cardinality == 0, focal.n_clusters, focal.cardinality)
@@ -39,12 +46,28 @@ def nonspecificity(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
 
 
 def dissonance(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """Yager's dissonance: - sum of m(A) log2 Pl(A); (n,). Zero when all focal sets meet."""
+    """Yager's dissonance: - sum of m(A) log2 Pl(A); (n,). Zero when all focal sets meet.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
     return _measured(m, focal, lambda x, family: _expected_log(x, plausibility(x, family)))
 
 
 def confusion(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """Hoehle's confusion: - sum of m(A) log2 Bel(A); (n,)."""
+    """Hoehle's confusion: - sum of m(A) log2 Bel(A); (n,).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
     return _measured(m, focal, lambda x, family: _expected_log(x, belief(x, family)))
 
 
@@ -52,6 +75,13 @@ def discord(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """Klir and Ramer's discord: - sum over A of m(A) log2 sum over B of m(B) |A and B| / |B|; (n,).
 
     Each set B is held to contradict A by the part of B that lies outside A.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -65,6 +95,13 @@ def strife(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """Klir and Parviz's strife: - sum over A of m(A) log2 sum over B of m(B) |A and B| / |A|; (n,).
 
     Each set B is held to contradict A by the part of A that lies outside B.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -75,12 +112,28 @@ def strife(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
 
 
 def mass_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """Shannon's entropy of the masses themselves, - sum of m(A) log2 m(A) (Nguyen, 1987); (n,)."""
+    """Shannon's entropy of the masses themselves, - sum of m(A) log2 m(A) (Nguyen, 1987); (n,).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
     return _measured(m, focal, lambda x, family: _expected_log(x, x))
 
 
 def pignistic_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """Shannon's entropy of the bets BetP (the ambiguity measure of Jousselme and others, 2006)."""
+    """Shannon's entropy of the bets BetP (the ambiguity measure of Jousselme and others, 2006).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
+    """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
         p = pignistic(x, family)
@@ -93,6 +146,13 @@ def pal_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     """Total uncertainty sum of m(A) log2(|A| / m(A)); Pal, Bezdek and Hemasinha (1993); (n,).
 
     Nonspecificity and :func:`mass_entropy` together; at most log2 of c 2^(c-1).
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
     return nonspecificity(m, focal) + mass_entropy(m, focal)
 
@@ -102,6 +162,13 @@ def deng_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
 
     Shannon's entropy where all mass lies on singletons; sets count by the number of their
     non-empty subsets.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -117,6 +184,13 @@ def jirousek_shenoy_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floati
     """Entropy of the plausibility transform plus nonspecificity; Jirousek and Shenoy (2018); (n,).
 
     At most 2 log2 c, when all is on Omega.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -132,6 +206,13 @@ def aggregated_uncertainty(m: ArrayLike, focal: FocalSets) -> NDArray[np.floatin
     By the algorithm of Harmanec and Klir (1994): the set with the largest Bel(A) / |A| shares its
     belief equally, then the same of the clusters left, with Bel(A or B) - Bel(A) for Bel. All
     2^c sets are looked at, at most c times.
+
+    Parameters
+    ----------
+    m : (n, f) or (f,) array
+        Masses.
+    focal : FocalSets
+        The sets that the columns are for.
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:

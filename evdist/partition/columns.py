@@ -114,7 +114,7 @@ def read_columns(frame: pd.DataFrame, named: bool = True) -> Columns:
 def _column(name: str, values: pd.Series) -> Column | None:
     types = pd.api.types
     known = values.dropna()
-    if not len(known) or known.map(_unhashable).any():
+    if not len(known) or (known.dtype == object and known.map(_unhashable).any()):
         return None
     if types.is_bool_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
         return _category(name, values)

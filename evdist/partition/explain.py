@@ -86,6 +86,8 @@ class Explanation:
         The strangest first; empty without X.
     neighbours : tuple of (row, distance)
         The nearest sure members of the nearest cluster; empty without X.
+    id : the object's id; its row where the partition has no ids
+    neighbour_ids : tuple of the neighbours' ids, or rows
     """
 
     row: int
@@ -97,6 +99,8 @@ class Explanation:
     attributes: tuple[StrangeAttribute, ...] = ()
     neighbours: tuple[tuple[int, float], ...] = ()
     notes: tuple[str, ...] = field(default=())
+    id: Any = None
+    neighbour_ids: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         names = " and ".join(f"{{{e.cluster}}}" for e in self.clusters if e.is_open)
@@ -105,7 +109,7 @@ class Explanation:
             "between": f"between clusters {names}",
             "outlier": f"an outlier: mass {self.empty:.2f} on the empty set",
         }[self.decision]
-        lines = [f"Object {self.row} is {said} (level {self.level:.2f}, margin {self.margin:.2f})."]
+        lines = [f"Object {self.id} is {said} (level {self.level:.2f}, margin {self.margin:.2f})."]
         lines.append("  cluster  belief  pignistic  plausibility  masses behind it")
         for e in self.clusters:
             behind = ", ".join(f"{name} {mass:.2f}" for name, mass in e.sets) or "none"
@@ -120,7 +124,8 @@ class Explanation:
             lines.append(f"  Attributes against the {who} members of {{{self.nearest}}}:")
             lines += [f"    {attribute}" for attribute in self.attributes]
         if self.neighbours:
-            near = ", ".join(f"{row} (at {away:.3g})" for row, away in self.neighbours)
+            named = zip(self.neighbour_ids, self.neighbours, strict=True)
+            near = ", ".join(f"{name} (at {away:.3g})" for name, (_, away) in named)
             lines.append(f"  Nearest {who} members: {near}")
         return "\n".join(lines)
 
@@ -174,7 +179,14 @@ def explain(
         attributes=attributes,
         neighbours=neighbours,
         notes=notes,
+        id=_id(partition, row),
+        neighbour_ids=tuple(_id(partition, near) for near, _ in neighbours),
     )
+
+
+def _id(partition: Any, row: int) -> Any:
+    value = row if partition.ids is None else partition.ids[row]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _evidence(

@@ -10,7 +10,7 @@ from evdist.plot.bars import nonspecificity, sizes
 from evdist.plot.calibration import calibration
 from evdist.plot.compare import consistency_plane, partition_map
 from evdist.plot.curves import convergence, delta_bel, nonspecificity_curve
-from evdist.plot.density import PairDensity, shepard
+from evdist.plot.density import shepard
 from evdist.plot.hulls import approximations
 from evdist.plot.maps import contour_map, mass_map
 from evdist.plot.matrices import distance_matrix, pair_histogram, relation_matrix
@@ -18,8 +18,10 @@ from evdist.plot.mixtures import bic_curves, ellipses, scatter_matrix
 from evdist.plot.profiles import class_table, mass_profile
 from evdist.plot.risk import risk_coverage
 from evdist.plot.select import selection_curve
-from evdist.plot.style import cluster_colour, cluster_marker, to_png, to_svg
+from evdist.plot.style import to_png, to_svg
 from evdist.plot.tree import tree
+from evdist.sketch.pairs import PairDensity
+from evdist.sketch.palette import cluster_colour, cluster_marker
 
 __all__ = [
     "PairDensity",

@@ -17,15 +17,8 @@ from numpy.typing import NDArray
 
 from evdist.estimators.checks import one_of
 from evdist.partition import CredalPartition, Decisions, Summary
-from evdist.plot.style import (
-    INK,
-    cluster_colour,
-    legend_below,
-    named_clusters,
-    new_axes,
-    plain_frame,
-    tint,
-)
+from evdist.plot.style import INK, legend_below, new_axes, plain_frame, tint
+from evdist.sketch.palette import cluster_colour, named_clusters
 
 SizeRule = Literal["decision", "mass", "dominance"]
 

@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
-from evdist.plot.density import CELLS, PAIRS, PairDensity
+from evdist.plot.density import PAIRS
 from evdist.plot.style import INK, plain_frame
+from evdist.sketch.pairs import CELLS, PairDensity
 
 
 def calibration(

@@ -18,7 +18,8 @@ from scipy import optimize, spatial
 
 from evdist.metrics import consistency, credal_rand_index, nonspecificity
 from evdist.partition import CredalPartition
-from evdist.plot.style import INK, cluster_colour, cluster_marker, new_axes, plain_frame
+from evdist.plot.style import INK, new_axes, plain_frame
+from evdist.sketch.palette import cluster_colour, cluster_marker
 
 
 def consistency_plane(

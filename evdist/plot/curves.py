@@ -9,15 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from evdist.plot.style import (
-    INK,
-    RASTER_FROM,
-    cluster_colour,
-    cluster_marker,
-    new_axes,
-    plain_frame,
-    some_rows,
-)
+from evdist.plot.style import INK, RASTER_FROM, new_axes, plain_frame
+from evdist.sketch.palette import cluster_colour, cluster_marker, some_rows
 
 
 def convergence(

@@ -2,7 +2,7 @@
 
 Symbols
 -------
-X    (n, d) objects, shown as they are when d = 2 and on two principal components when d > 2
+X    (n, d) objects, shown as they are when d = 2 and by a layout when d > 2
 xy   (n, 2) the plane that is drawn
 """
 
@@ -22,20 +22,15 @@ from evdist.estimators.checks import one_of
 from evdist.partition import CredalPartition
 from evdist.partition.decisions import Decisions
 from evdist.partition.open_sets import OpenTable
-from evdist.plot.plane import hull_of, plane
-from evdist.plot.style import (
-    INK,
+from evdist.plot.style import INK, RASTER_FROM, legend_below, new_axes, plain_frame, tint
+from evdist.sketch.palette import (
     MOST_NAMED,
-    RASTER_FROM,
     cluster_colour,
     cluster_marker,
-    legend_below,
     named_clusters,
-    new_axes,
-    plain_frame,
     some_rows,
-    tint,
 )
+from evdist.sketch.plane import Layout, hull_of, plane
 
 #: Clusters that have hulls where they are many: more hulls would lie on each other.
 MOST_HULLS = 12
@@ -53,6 +48,7 @@ def approximations(
     y: ArrayLike | None = None,
     rule: Rule = "mass",
     level: float | Decisions | None = None,
+    layout: Layout = "components",
     max_points: int = 20_000,
     ax: Axes | None = None,
 ) -> Axes:
@@ -68,8 +64,7 @@ def approximations(
     partition : CredalPartition of n objects
         The partition to draw.
     X : (n, d) array or data frame
-        Drawn as it is when d = 2, on its first two principal components when d > 2, and against
-        the row number when d = 1.
+        Drawn as it is when d = 2, by `layout` when d > 2, and against the row number when d = 1.
     y : (n,) array, optional
         Known classes. Points then take the colour of their class and the marker of their cluster,
         and hulls are grey, as in the paper.
@@ -79,6 +74,9 @@ def approximations(
         all objects for which it stays open.
     level : float or Decisions, optional
         That of the decision; or what :meth:`CredalPartition.decide` said, where it is known.
+    layout : {"components", "neighbours"}
+        More than two attributes as their first two principal components, or laid out so that
+        nearest neighbours lie together, see :class:`evdist.features.NeighbourLayout`.
     max_points : int
         How many points are drawn at most, corners of hulls apart.
     ax : matplotlib Axes, optional
@@ -91,8 +89,9 @@ def approximations(
         ``outliers``, numbered like the clusters, from 0.
     """
     one_of("rule", rule, get_args(Rule))
+    one_of("layout", layout, get_args(Layout))
     n = partition.n_objects
-    xy, names = plane(X, n)
+    xy, names = plane(X, n, layout)
     classes = None if y is None else _checked_classes(y, n)
     best = np.asarray(partition.assigned())
     outlier = best == 0

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from evdist.belief import FocalSets, contour
-from evdist.plot.style import INK, RASTER_FROM, plain_frame, some_rows
+from evdist.plot.style import INK, RASTER_FROM, plain_frame
+from evdist.sketch.palette import some_rows
 
 LEVELS = np.linspace(0.0, 1.0, 11)
 

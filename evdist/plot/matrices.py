@@ -17,15 +17,8 @@ from scipy import spatial
 
 from evdist.metrics import pairwise_belief, pairwise_plausibility
 from evdist.partition import CredalPartition
-from evdist.plot.style import (
-    INK,
-    MOST_NAMED,
-    cluster_colour,
-    legend_below,
-    named_clusters,
-    new_axes,
-    plain_frame,
-)
+from evdist.plot.style import INK, legend_below, new_axes, plain_frame
+from evdist.sketch.palette import MOST_NAMED, cluster_colour, named_clusters
 
 #: Objects along each side of an image: more could not be told apart on paper.
 MOST_OBJECTS = 1_000

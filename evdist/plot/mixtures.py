@@ -18,16 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evdist.partition import CredalPartition
 from evdist.plot.hulls import approximations
-from evdist.plot.style import (
-    INK,
-    RASTER_FROM,
-    cluster_colour,
-    cluster_marker,
-    legend_below,
-    new_axes,
-    plain_frame,
-    some_rows,
-)
+from evdist.plot.style import INK, RASTER_FROM, legend_below, new_axes, plain_frame
+from evdist.sketch.palette import cluster_colour, cluster_marker, some_rows
 
 #: Attributes of a scatter matrix that can be read.
 MOST_ATTRIBUTES = 6

@@ -16,14 +16,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from evdist.partition import CredalPartition
-from evdist.plot.style import (
-    INK,
-    cluster_colour,
-    cluster_marker,
-    legend_below,
-    new_axes,
-    plain_frame,
-)
+from evdist.plot.style import INK, legend_below, new_axes, plain_frame
+from evdist.sketch.palette import cluster_colour, cluster_marker
 
 #: More objects than this are no longer read one by one.
 MOST_OBJECTS = 500

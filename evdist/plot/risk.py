@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from evdist.metrics.risk import RiskCoverage
-from evdist.plot.style import cluster_colour, new_axes, plain_frame
+from evdist.plot.style import new_axes, plain_frame
+from evdist.sketch.palette import cluster_colour
 
 
 def risk_coverage(

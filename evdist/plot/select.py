@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from evdist.plot.style import INK, cluster_colour, new_axes, plain_frame
+from evdist.plot.style import INK, new_axes, plain_frame
+from evdist.sketch.palette import cluster_colour
 
 if TYPE_CHECKING:
     from evdist.selection import Selection

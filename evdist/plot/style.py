@@ -1,9 +1,4 @@
-"""What all figures share: colours, markers, fresh axes, a light frame and the way to SVG.
-
-Eight colours that people with any common colour blindness tell apart (after Okabe and Ito, their
-yellow and light blue darkened for white paper, and Tol's wine and sand), times seven markers: as
-8 and 7 have no common divisor, the first 56 clusters all look different.
-"""
+"""What all figures share: fresh axes, a light frame and the way to SVG."""
 
 from __future__ import annotations
 
@@ -12,80 +7,22 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import Literal
 
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
-from numpy.typing import ArrayLike, NDArray
 
-COLOURS = (
-    "#0072B2",  # blue
-    "#D55E00",  # vermilion
-    "#009E73",  # green
-    "#CC79A7",  # pink
-    "#E69F00",  # orange
-    "#56B4E9",  # sky
-    "#882255",  # wine
-    "#8C8C3C",  # olive
-)
-#: No circle: in these figures a circle is an outlier.
-MARKERS = ("s", "^", "D", "v", "P", "X", "p")
 INK = "#333333"
 GRID = "#D9D9D9"
 #: Beyond this, points are drawn as pixels even in vector files, which stay small that way.
 RASTER_FROM = 2_000
-#: With more clusters than this a figure names the largest and shows the others together.
-MOST_NAMED = 25
-
-
-def cluster_colour(k: int) -> str:
-    """Colour of cluster ``k`` (from 0) in every figure, as ``#rrggbb``.
-
-    Parameters
-    ----------
-    k : int
-        The cluster.
-
-    Examples
-    --------
-    >>> from evdist import plot
-    >>> plot.cluster_colour(0)
-    '#0072B2'
-    """
-    return COLOURS[k % len(COLOURS)]
-
-
-def cluster_marker(k: int) -> str:
-    """Marker of cluster ``k`` (from 0) in every figure.
-
-    Parameters
-    ----------
-    k : int
-        The cluster.
-
-    Examples
-    --------
-    >>> from evdist import plot
-    >>> plot.cluster_marker(0)
-    's'
-    """
-    return MARKERS[k % len(MARKERS)]
 
 
 def tint(colour: str, strength: float = 0.35) -> str:
     """The colour mixed with white; ``strength`` 1 leaves it, 0 gives white."""
     red, green, blue = (1.0 - strength * (1.0 - channel) for channel in to_rgb(colour))
     return to_hex((red, green, blue))
-
-
-def named_clusters(sizes: ArrayLike, most: int = MOST_NAMED - 1) -> NDArray[np.intp]:
-    """The clusters that a figure tells apart: all of them, or the largest where they are many."""
-    found = np.asarray(sizes)
-    if len(found) <= MOST_NAMED:
-        return np.arange(len(found))
-    return np.argsort(-found, kind="stable")[:most]
 
 
 def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
@@ -120,17 +57,6 @@ def legend_below(ax: Axes, ncols: int, handles: Sequence[Artist] | None = None) 
     )
     for text in legend.get_texts():
         text.set_parse_math(False)  # a class named "$5" is not a formula
-
-
-def some_rows(n: int, at_most: int, keep: NDArray[np.intp], seed: int = 0) -> NDArray[np.intp]:
-    """Sorted rows to draw out of ``n``: all, or about ``at_most`` at random, ``keep`` always.
-
-    The seed is fixed, so that a figure drawn twice is the same figure.
-    """
-    if n <= at_most:
-        return np.arange(n)
-    drawn = np.random.default_rng(seed).choice(n, size=at_most, replace=False)
-    return np.union1d(drawn, keep)
 
 
 def to_svg(drawn: Axes | Figure) -> bytes:

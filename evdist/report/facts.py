@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evdist.belief import FocalSets
 from evdist.partition import CredalPartition, Decisions, Summary, decisions, sparse_views, views
+from evdist.partition.describe import ClusterCard
 from evdist.partition.rows import gather_rows
 from evdist.partition.sparse import SparseMasses
 
@@ -34,8 +35,8 @@ LEAST_MASS = 0.005
 class ClusterRow:
     """One cluster: its number, sizes, and the mean nonspecificity of its objects.
 
-    Its objects are those labelled with it that are no outliers; outliers have a row of their own,
-    whose number is None.
+    `in_none` is the part of it that is mass on the empty set. Its objects are those labelled with
+    it that are no outliers; outliers have a row of their own, whose number is None.
     """
 
     number: int | None
@@ -43,6 +44,7 @@ class ClusterRow:
     sure: int | None
     possible: int | None
     nonspecificity: float
+    in_none: float
 
     @property
     def name(self) -> str:
@@ -83,12 +85,17 @@ def collect(partition: CredalPartition, summary: Summary | None = None) -> Facts
     looks = _looks(partition)
     many = np.sum([look.many for look in looks], axis=0)
     mean = np.sum([look.vague for look in looks], axis=0) / np.maximum(many, 1)
+    # With one cluster nothing can be unspecific: log2 1 = 0.
+    part = 1.0 if summary.n_clusters > 1 else 0.0
+    none = part * np.sum([look.empty for look in looks], axis=0) / np.maximum(many, 1)
     clusters = [
-        ClusterRow(k, int(many[k]), int(sure), int(possible), float(mean[k]))
+        ClusterRow(k, int(many[k]), int(sure), int(possible), float(mean[k]), float(none[k]))
         for k, (sure, possible) in enumerate(zip(*answer.members(), strict=True))
     ]
     if many[-1]:
-        clusters.append(ClusterRow(None, int(many[-1]), None, None, float(mean[-1])))
+        clusters.append(
+            ClusterRow(None, int(many[-1]), None, None, float(mean[-1]), float(none[-1]))
+        )
     chosen = np.sort(np.argsort(-summary.mean_mass, kind="stable")[:MOST_FOCAL_SETS])
     names = partition.focal_sets.names
     return Facts(
@@ -116,6 +123,7 @@ class _Look(NamedTuple):
 
     many: NDArray[np.int64]  # (c + 1,) objects of each cluster, then outliers
     vague: NDArray[np.float64]  # (c + 1,) sum of their nonspecificities
+    empty: NDArray[np.float64]  # (c + 1,) sum of their masses on the empty set
     rows: NDArray[np.intp]
     doubt: NDArray[np.float64]
     mass: NDArray[Any]  # or lists of clusters
@@ -136,9 +144,10 @@ def _look(
     group = labels(m, focal, "plausibility", outlier=c)
     many = np.bincount(group, minlength=c + 1)
     vague = np.bincount(group, weights=loss(m, focal), minlength=c + 1).astype(np.float64)
+    empty = np.bincount(group, weights=m[:, 0], minlength=c + 1).astype(np.float64)
     doubt = 1.0 - margin(m, focal)
     most = _largest(doubt, MOST_UNCERTAIN)
-    return _Look(many, vague, first + most, doubt[most], m[most])
+    return _Look(many, vague, empty, first + most, doubt[most], m[most])
 
 
 def _largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
@@ -154,7 +163,7 @@ def _uncertain_rows(
 ) -> tuple[UncertainRow, ...]:
     """The most uncertain objects first; of two alike, the one with the lower row number."""
     focal, ids = partition.focal_sets, partition.ids
-    rows, doubt, mass = (np.concatenate([look[part] for look in looks]) for part in range(2, 5))
+    rows, doubt, mass = (np.concatenate([look[part] for look in looks]) for part in range(3, 6))
     most = np.lexsort((rows, -doubt))[:MOST_UNCERTAIN]
     rows, doubt, mass = rows[most], doubt[most], mass[most]
     if isinstance(partition.mass, SparseMasses) and sparse_views.has_list_views(focal):
@@ -176,37 +185,54 @@ def _uncertain_rows(
     return tuple(table)
 
 
-def in_words(facts: Facts) -> str:
-    """The summary as two or three sentences."""
+def in_words(facts: Facts, cards: Sequence[ClusterCard] = ()) -> list[str]:
+    """The answer in three sentences; cards add what the clusters are."""
     summary = facts.summary
-    n = summary.n_objects
-    sizes = np.array([row.labelled for row in facts.clusters if row.number is not None])
-    words = [
-        f"{_count(n, 'object')} in {_count(summary.n_clusters, 'cluster')}. "
-        f"Sure members of one cluster{_at(summary)}: {_share(summary.n_sure, n)}; "
-        f"between clusters: {_share(summary.n_between, n)}; outliers, which fit no cluster: "
-        f"{_share(summary.n_outliers, n)}."
-    ]
-    if summary.n_clusters > 1:
-        words.append(
-            f"Without outliers, cluster {int(np.argmax(sizes))} is the largest with "
-            f"{_count(int(sizes.max()), 'object')} and cluster {int(np.argmin(sizes))} the "
-            f"smallest with {int(sizes.min()):,}."
-        )
-    words.append(
-        f"The nonspecificity N* is {summary.nonspecificity:.3f}, on a scale from 0 (no object "
-        "has mass on several clusters or on none) to 1 (nothing is known)."
+    n, c = summary.n_objects, summary.n_clusters
+    kinds = (
+        (summary.n_sure, "surely in one of them", "surely in it"),
+        (summary.n_between, "between several", "between several"),
+        (summary.n_outliers, "far from all (outliers)", "far from it (outliers)"),
     )
-    return " ".join(words)
+    said = [f"{_share(part, n)} {one if c == 1 else many}" for part, many, one in kinds if part]
+    words = [f"{_count(n, 'object')} in {_count(c, 'cluster')}: {', '.join(said)}."]
+    if c > 1:
+        sizes = np.array([row.labelled for row in facts.clusters if row.number is not None])
+        high, low = int(np.argmax(sizes)), int(np.argmin(sizes))
+        words.append(
+            f"The largest is cluster {high} with {_count(int(sizes[high]), 'object')}"
+            f"{_headline(cards, high)}, the smallest cluster {low} with {int(sizes[low]):,}"
+            f"{_headline(cards, low)}."
+        )
+        words.append(_nearest(facts, cards))
+    return words
 
 
-def _at(summary: Summary) -> str:
+def _headline(cards: Sequence[ClusterCard], k: int) -> str:
+    return f" ({cards[k].headline})" if cards and cards[k].headline else ""
+
+
+def _nearest(facts: Facts, cards: Sequence[ClusterCard]) -> str:
+    """Which two clusters are hardest to tell apart."""
+    summary = facts.summary
+    if summary.level == 1.0:
+        return "Too many objects are undecided to call any of them sure."
+    if not summary.n_between:
+        return "No object lies between two clusters."
+    pairs = [(t.objects, card.cluster, t.cluster) for card in cards for t in card.touches]
+    if not pairs:
+        return f"{_count(summary.n_between, 'object')} may belong to several clusters."
+    many, a, b = max(pairs, key=lambda pair: (pair[0], -pair[1], -pair[2]))
+    lie = "object lies" if many == 1 else "objects lie"
+    return f"Hardest to tell apart are clusters {a} and {b}: {many:,} {lie} between them."
+
+
+def level_in_words(summary: Summary) -> str:
+    """What the answer calls sure."""
     if isinstance(summary.level, decisions.Level):
         low, high = summary.level.bounds
-        return f" at level {low:.2f} to {high:.2f}, by pair of clusters"
-    if summary.level < 1.0:
-        return f" at level {summary.level:.2f}"
-    return " (too many objects are undecided to be sure of any)" if summary.n_clusters > 1 else ""
+        return f"at level {low:.2f} to {high:.2f}, by pair of clusters"
+    return f"at level {summary.level:.2f}"
 
 
 def _count(number: int, noun: str) -> str:
@@ -214,11 +240,10 @@ def _count(number: int, noun: str) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    if part == 0:
-        return "none"
     if part == whole:
         return "all"
-    return f"{part:,} ({100 * part / whole:.1f} %)"
+    percent = 100 * part / whole
+    return f"{part:,} ({percent:.1f} %)" if percent >= 0.1 else f"{part:,} (under 0.1 %)"
 
 
 def duration(seconds: float) -> str:

@@ -1,15 +1,15 @@
 """From facts and figures to one HTML file.
 
 The page is written from ``template.html`` by jinja2 with autoescaping: every text that comes from
-outside is escaped. Figures are SVG images inside the file.
+outside is escaped. Figures are SVG in the page, drawn by `evdist.report.figures`; the map is drawn
+by ``script.js`` from the data in the page.
 """
 
 from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -20,30 +20,31 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import ArrayLike
 
-from evdist import __version__, plot
-from evdist.partition import CredalPartition, Summary
+from evdist import __version__
+from evdist.partition import CredalPartition, Decisions, Summary
 from evdist.partition.describe import Description
-from evdist.plot import PairDensity
-from evdist.plot.hulls import MOST_HULLS
-from evdist.plot.style import MOST_NAMED, cluster_colour, named_clusters
-from evdist.report.facts import ClusterRow, Facts, collect, duration, in_words, plain
-from evdist.report.objects import DRAWN, Describe, described, object_data
+from evdist.report import figures
+from evdist.report.facts import Facts, collect, duration, in_words, level_in_words, plain
+from evdist.report.figures import Figure
+from evdist.report.objects import (
+    Describe,
+    MapKind,
+    described,
+    object_data,
+    page_rows,
+    places,
+)
+from evdist.sketch.pairs import PairDensity
+from evdist.sketch.palette import COLOURS, DARK
 
-#: Clusters whose cards are shown at once; the others open on a click.
-MOST_CARDS = 12
-#: Clusters whose tree is drawn.
-MOST_BRANCHES = 60
+#: Clusters whose cards are shown at once; the others open on a click. Of more than MOST_CARDS in
+#: all the smallest have none: the table of clusters lists every one.
+FIRST_CARDS, MOST_CARDS = 12, 200
 #: Uncertain objects that are explained.
 EXPLAINED = 3
-#: Up to so many objects have their masses drawn one by one, and their relations in an image.
-PROFILED, RELATED = 60, 300
 
-
-@dataclass(frozen=True)
-class _Picture:
-    source: str
-    alt: str
-    caption: str
+#: Says why an object is where it is, by its row and what is decided.
+Explain = Callable[[int, Decisions], object]
 
 
 def write_report(
@@ -52,6 +53,7 @@ def write_report(
     *,
     X: ArrayLike | None = None,
     coordinates: ArrayLike | None = None,
+    map: MapKind = "auto",
     title: str = "Evidential clustering",
     parameters: Mapping[str, Any] | None = None,
     timings: Mapping[str, float] | None = None,
@@ -76,6 +78,8 @@ def write_report(
         The data.
     coordinates : (n, 2) array or data frame, optional
         Where to draw the objects.
+    map : {"auto", "components", "neighbours"}, default="auto"
+        See :func:`render_report`.
     title : str, default="Evidential clustering"
         Heading of the page.
     parameters, metrics : mappings of names to values, optional
@@ -98,6 +102,7 @@ def write_report(
         partition,
         X=X,
         coordinates=coordinates,
+        map=map,
         title=title,
         parameters=parameters,
         timings=timings,
@@ -123,8 +128,9 @@ def render_report(
     partition: CredalPartition,
     *,
     summary: Summary | None = None,
-    X: ArrayLike | None = None,
+    X: Any = None,
     coordinates: ArrayLike | None = None,
+    map: MapKind = "auto",
     title: str = "Evidential clustering",
     parameters: Mapping[str, Any] | None = None,
     timings: Mapping[str, float] | None = None,
@@ -134,6 +140,7 @@ def render_report(
     notes: str | Sequence[str] | None = None,
     describe: Describe | None = None,
     description: Description | None = None,
+    explain: Explain | None = None,
 ) -> str:
     """The report as text, to store it elsewhere than in a local file.
 
@@ -144,10 +151,15 @@ def render_report(
     summary : Summary, optional
         That of the partition, where it is known already.
     X : (n, d) array or data frame, optional
-        The data; with it the report draws the approximations of the clusters.
+        The data; with it the report has a map. Of many objects only some rows are read.
     coordinates : (n, 2) array or data frame, optional
-        Where to draw the objects, such as the plane of UMAP or t-SNE. By default the two columns
-        of X, or its first two principal components.
+        Where to draw the objects, such as the plane of UMAP or t-SNE. By default the columns of X
+        where there are two, else what `map` says.
+    map : {"auto", "components", "neighbours"}, default="auto"
+        Principal components of X, or a layout in which nearest neighbours lie together
+        (:class:`evdist.features.NeighbourLayout`). "auto" takes the layout where X has more than 3
+        columns and 50 rows or more. Of more than 10,000 rows a random sample is laid out, and the
+        page says so.
     title : str, default="Evidential clustering"
         Heading of the page.
     parameters : mapping of names to values, optional
@@ -155,9 +167,9 @@ def render_report(
     timings : mapping of stages to seconds, optional
         Seconds of each stage, to show.
     history : (t,) array or mapping of names to arrays, optional
-        See :func:`evdist.plot.convergence`.
+        Values of the objective, the first before any iteration; or several named curves.
     shepard : (delta, kappa) arrays, or a PairDensity, optional
-        See :func:`evdist.plot.shepard`.
+        Transformed dissimilarities and degrees of conflict of pairs.
     metrics : mapping of names to scores, optional
         Table of scores to show.
     notes : str or sequence of str, optional
@@ -167,6 +179,9 @@ def render_report(
         names and, for each, the texts of these rows. Without it the columns of X.
     description : Description, optional
         What each cluster is: ``partition.describe(table)``. Without it that of X.
+    explain : callable, optional
+        Why an object is where it is: a function of its row and of what is decided. Without it
+        ``partition.explain`` with X.
 
     Returns
     -------
@@ -188,11 +203,18 @@ def render_report(
             f"coordinates must have two columns and a row for each of the {partition.n_objects} "
             f"objects, got shape {np.shape(coordinates)}."
         )
-    drawn = X if coordinates is None else coordinates
     facts = collect(partition, summary)
     if description is None:
         description = partition.describe(X, level=facts.answer)
+    drawn = X if coordinates is None else coordinates
+    found = None
+    if drawn is not None:
+        found = places(drawn, partition.n_objects, page_rows(facts.answer), map)
+    look = describe or (None if X is None else described(X))
+    why = explain or (lambda row, answer: partition.explain(row, X, level=answer))
     script = files(__package__).joinpath("script.js").read_text(encoding="utf-8")
+    cards = sorted(description.clusters, key=lambda card: -card.possible)[:MOST_CARDS]
+    cards.sort(key=lambda card: card.cluster)
     return (
         _environment()
         .get_template("template.html")
@@ -200,22 +222,21 @@ def render_report(
             title=title,
             version=__version__,
             facts=facts,
-            words=in_words(facts),
-            cards=description.clusters,
+            words=in_words(facts, description.clusters),
+            level=level_in_words(facts.summary),
+            headlines=[card.headline for card in description],
+            cards=cards,
             card_notes=description.notes,
-            most_cards=MOST_CARDS,
-            hues=[cluster_colour(card.cluster) for card in description],
-            explained=_explained(partition, facts, X),
+            first_cards=FIRST_CARDS,
+            colours=list(enumerate(zip(COLOURS, DARK, strict=True))),
+            explained=[str(why(one.row, facts.answer)) for one in facts.uncertain[:EXPLAINED]],
             script=script,
             policy=_policy(script),
-            objects=object_data(
-                partition,
-                facts.answer,
-                drawn,
-                describe or (None if X is None else described(X)),
-            ),
+            objects=object_data(partition, facts.answer, found, look),
+            places=found,
             notes=[notes] if isinstance(notes, str) else list(notes or ()),
-            pictures=list(_pictures(partition, facts, drawn, history, shepard)),
+            figures=list(_figures(partition, facts)),
+            details=list(_details(partition, facts, history, shepard)),
             parameters=_texts(parameters),
             metrics=_texts(metrics),
             timings=[(str(stage), duration(float(s))) for stage, s in (timings or {}).items()],
@@ -224,18 +245,37 @@ def render_report(
     )
 
 
-def _explained(partition: CredalPartition, facts: Facts, X: ArrayLike | None) -> list[str]:
-    """Why the most uncertain objects are where they are, in words."""
-    some = facts.uncertain[:EXPLAINED]
-    return [str(partition.explain(one.row, X, level=facts.answer)) for one in some]
+def _figures(partition: CredalPartition, facts: Facts) -> Iterator[Figure]:
+    """What is looked at beside the table of clusters."""
+    yield figures.sizes(facts)
+    tree = figures.tree(partition)
+    if tree is not None:
+        yield tree
+
+
+def _details(
+    partition: CredalPartition,
+    facts: Facts,
+    history: ArrayLike | Mapping[str, ArrayLike] | None,
+    shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None,
+) -> Iterator[Figure]:
+    """What those look at who know the theory, or mistrust the fit."""
+    yield figures.masses(partition, facts)
+    relations = figures.relations(partition)
+    if relations is not None:
+        yield relations
+    yield figures.nonspecificity(facts)
+    if history is not None:
+        yield figures.convergence(history)
+    if shepard is not None:
+        density = shepard if isinstance(shepard, PairDensity) else PairDensity().add(*shepard)
+        yield figures.shepard(density)
 
 
 def _policy(script: str) -> str:
-    """What a browser lets the page do: run this script, show images inside it, load nothing."""
+    """What a browser lets the page do: run this script, load nothing."""
     mark = b64encode(sha256(script.encode()).digest()).decode("ascii")
-    return (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{mark}'"
-    )
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{mark}'"
 
 
 def _environment() -> Environment:
@@ -250,121 +290,3 @@ def _environment() -> Environment:
 
 def _texts(values: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return [(str(name), plain(value)) for name, value in (values or {}).items()]
-
-
-def _picture(svg: bytes, alt: str, caption: str) -> _Picture:
-    # An image, not inline <svg>: ids of several figures cannot clash, and nothing in it can run.
-    data = b64encode(svg).decode("ascii")
-    return _Picture(f"data:image/svg+xml;base64,{data}", alt, caption)
-
-
-def _pictures(
-    partition: CredalPartition,
-    facts: Facts,
-    X: ArrayLike | None,
-    history: ArrayLike | Mapping[str, ArrayLike] | None,
-    shepard: tuple[ArrayLike, ArrayLike] | PairDensity | None,
-) -> Iterable[_Picture]:
-    if X is not None:
-        plane = "two principal components" if np.shape(X)[-1] > 2 else "the plane"
-        c = facts.summary.n_clusters
-        whose = f"the {MOST_HULLS} largest of {c:,}" if c > MOST_NAMED else f"{c}"
-        yield _picture(
-            plot.to_svg(
-                plot.approximations(
-                    partition, X, rule="decision", level=facts.answer, max_points=DRAWN
-                )
-            ),
-            f"Scatter plot of {facts.summary.n_objects:,} objects on {plane} with the convex "
-            "hulls of the sure members, and of all objects that stay open, of "
-            f"{whose} clusters and "
-            f"{facts.summary.n_outliers:,} outliers.",
-            "Solid lines enclose the objects that are surely in a cluster, dashed lines also those "
-            "for which it stays open. Circles are outliers.",
-        )
-    rows, smaller = _told(facts)
-    sizes = "; ".join(
-        f"cluster {row.number}: {row.sure:,} to {row.possible:,}"
-        for row in rows
-        if row.number is not None
-    )
-    yield _picture(
-        plot.to_svg(plot.sizes(partition, level=facts.answer)),
-        f"Bar chart of the number of sure to possible members. {sizes}{smaller}; "
-        f"outliers: {facts.summary.n_outliers:,}.",
-        "How many objects surely (full bars) and possibly (with the hatched ends) belong to each "
-        "cluster.",
-    )
-    doubts = "; ".join(
-        f"{'' if row.number is None else 'cluster '}{row.name}: {row.nonspecificity:.3f}"
-        for row in rows
-    )
-    yield _picture(
-        plot.to_svg(plot.nonspecificity(partition)),
-        f"Bar chart of the mean nonspecificity. {doubts}{smaller}.",
-        "How unsure the cluster of an object is on average, and whether the doubt lies between "
-        "clusters or in belonging to any.",
-    )
-    if 1 < facts.summary.n_clusters <= MOST_BRANCHES:
-        found = partition.tree()
-        said = "; ".join(f"{m.left} and {m.right}" for m in found.merges[:3])
-        yield _picture(
-            plot.to_svg(plot.tree(found)),
-            f"Tree of the clusters. The first that become one: {said}.",
-            "Which clusters are hard to tell apart: the lower two branches meet, the more objects "
-            "lie between them for their sizes.",
-        )
-    yield _profile(partition, facts)
-    if partition.n_objects > 1:
-        yield _relations(partition)
-    if history is not None:
-        yield _picture(
-            plot.to_svg(plot.convergence(history)),
-            "Curve of the objective after each iteration.",
-            "The objective after each iteration.",
-        )
-    if shepard is not None:
-        density = shepard if isinstance(shepard, PairDensity) else PairDensity().add(*shepard)
-        yield _picture(
-            plot.to_svg(plot.shepard(density)),
-            f"Density plot of degrees of conflict against transformed dissimilarities of "
-            f"{density.n_pairs:,} pairs; stress {density.stress:.3g}.",
-            "A good fit lies along the dashed diagonal.",
-        )
-
-
-def _told(facts: Facts) -> tuple[list[ClusterRow], str]:
-    """The rows that the texts beside figures name, and words for the others."""
-    sizes = [row.possible or 0 for row in facts.clusters if row.number is not None]
-    named = set(named_clusters(sizes).tolist())
-    rows = [row for row in facts.clusters if row.number is None or row.number in named]
-    left = len(sizes) - len(named)
-    return rows, f"; and {left:,} smaller clusters" if left else ""
-
-
-def _profile(partition: CredalPartition, facts: Facts) -> _Picture:
-    """Masses object by object: of all, or of the most uncertain."""
-    n = partition.n_objects
-    rows = None if n <= PROFILED else [one.row for one in facts.uncertain]
-    who = f"all {n} objects" if rows is None else f"the {len(rows)} most uncertain objects"
-    if not rows and n > PROFILED:  # every object is sure: any of them will do
-        rows, who = list(range(PROFILED)), f"the first {PROFILED} objects"
-    return _picture(
-        plot.to_svg(plot.mass_profile(partition, objects=rows)),
-        f"Curves of the masses on the focal sets of {who}.",
-        f"The masses of {who}: where two curves meet, an object lies between clusters.",
-    )
-
-
-def _relations(partition: CredalPartition) -> _Picture:
-    """How possibly two objects are in one cluster, objects of a cluster side by side."""
-    n = partition.n_objects
-    ax = plot.relation_matrix(partition, max_objects=RELATED)
-    some = ax.images[0].get_size()[0]
-    shown = f"{some:,} of {n:,} objects" if n > some else f"{n:,} objects"
-    return _picture(
-        plot.to_svg(ax),
-        f"Image of the plausibility that two objects are in one cluster, for {shown}.",
-        "How possible it is that two objects belong together. Dark squares on the diagonal are "
-        "clusters; dark fields beside it are clusters that are hard to tell apart.",
-    )

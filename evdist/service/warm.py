@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from evdist.evclus.groups import SPARSE_FROM
 from evdist.registry import ALGORITHMS
 from evdist.service.config.algorithms import usual_name
+from evdist.sketch.plane import plane
 
 #: What most people call first.
 USUAL = ("evclus", "ecm")
@@ -38,6 +39,8 @@ def warm(algorithm: str, *, many: bool = False) -> None:
             "no preparation."
         )
     _fit(algorithm, _FEW, 90)
+    if algorithm == "evclus":  # the map of a report of four columns or more
+        plane(np.random.default_rng(0).normal(size=(90, 4)), 90, "neighbours")
     if many and algorithm == "evclus":
         _fit(algorithm, _MANY, 20 * _MANY)
 

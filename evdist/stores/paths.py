@@ -187,7 +187,12 @@ def alone(url: Url, patience: float = 0.0) -> Iterator[None]:
 
 
 def _flush(path: Url) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    how = os.O_RDONLY
+    if os.name == "nt":  # Windows opens no folders, and flushes what was opened for writing
+        if os.path.isdir(path):
+            return
+        how = os.O_RDWR
+    handle = os.open(path, how)
     try:
         os.fsync(handle)
     finally:

@@ -93,6 +93,9 @@ class TestPredict:
         table.to_csv(tmp_path / "t.csv", index=False)
         result = quick(config(tmp_path, data={"url": str(tmp_path / "t.csv"), "encode": True}))
         found = result.describe()
+        # At the levels that the job decided by, which may differ by pair of clusters.
+        assert found.n_sure == result.metrics["n_sure"]
+        assert found.n_between == result.metrics["n_between"]
         assert json.loads((tmp_path / "job" / "clusters.json").read_text()) == found.to_json()
         assert [one["headline"] for one in result.metrics["clusters"]] == [
             card.headline for card in found

@@ -11,8 +11,8 @@ from sklearn.decomposition import PCA
 
 from evdist import CredalPartition, FocalSets, plot
 from evdist.partition import rows
-from evdist.plot import plane
-from evdist.plot.style import COLOURS, MARKERS
+from evdist.sketch import plane
+from evdist.sketch.palette import COLOURS, MARKERS
 
 FOCAL = FocalSets.pairs(3)
 
@@ -194,3 +194,31 @@ def test_principal_components_do_not_depend_on_the_blocks(monkeypatch):
     parts, same_names = plane.plane(X, 500)
     np.testing.assert_allclose(parts, whole, atol=1e-9)
     assert names == same_names
+
+
+def test_neighbours_can_be_laid_out_together():
+    y = np.arange(120) % 3
+    X = np.random.default_rng(0).normal(size=(120, 6)) + 20 * np.eye(6)[y]
+    partition = CredalPartition.from_labels(y)
+    ax = plot.approximations(partition, X, layout="neighbours")
+    assert "near is alike" in ax.get_xlabel()
+    xy = np.concatenate([artist(ax, f"sure-{k}").get_offsets() for k in range(3)])
+    middle = xy.reshape(3, 40, 2).mean(axis=1)
+    away = np.linalg.norm(xy[:, None] - middle, axis=2)
+    np.testing.assert_array_equal(away.argmin(axis=1), np.repeat(np.arange(3), 40))
+    again = plot.approximations(partition, X, layout="neighbours")
+    np.testing.assert_array_equal(
+        artist(ax, "sure-0").get_offsets(), artist(again, "sure-0").get_offsets()
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_few_objects_are_laid_out_too(n):
+    X = np.arange(4.0 * n).reshape(n, 4)
+    partition = CredalPartition.from_labels(np.arange(n) % 2, n_clusters=2)
+    plot.to_png(plot.approximations(partition, X, layout="neighbours"))
+
+
+def test_an_unknown_layout_is_told_all_there_are(partition, X):
+    with pytest.raises(ValueError, match=r"layout must be .*components.*neighbours.*'tsne'"):
+        plot.approximations(partition, X, layout="tsne")

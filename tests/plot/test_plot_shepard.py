@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 
 from evdist import plot
 from evdist.plot import PairDensity
-from evdist.plot.density import BLOCK, CELLS
+from evdist.sketch.pairs import BLOCK, CELLS
 
 
 def pairs(n: int, seed: int = 0, top: float = 1.0):

@@ -7,6 +7,8 @@ import hashlib
 import io
 import json
 import re
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,12 +19,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evdist import CredalPartition, FocalSets, demo, plot
+from evdist import CredalPartition, FocalSets, demo
 from evdist.partition.decisions import DECISIONS
-from evdist.plot import PairDensity
 from evdist.report import page, render_report, write_report
 from evdist.report.facts import collect, duration, plain
-from evdist.report.objects import DRAWN
+from evdist.report.objects import DRAWN, LAID_OUT, places
+from evdist.sketch.pairs import PairDensity
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 HOSTILE = "<script>alert('x')</script> & \"quoted\" </title>"
@@ -97,7 +99,7 @@ def test_the_first_screen_says_what_each_cluster_is(partition, X):
     for card in said:
         assert " ".join(card.headline.split()) in page.text
         assert card.size in page.text
-    assert page.text.index("What the clusters are") < page.text.index("Figures")
+    assert page.text.index("what the clusters are") < page.text.index("Details")
 
 
 def test_of_many_clusters_some_cards_open_on_a_click():
@@ -109,7 +111,9 @@ def test_of_many_clusters_some_cards_open_on_a_click():
 
 def test_hostile_text_is_shown_as_text(full):
     assert full.all("script") == [{"type": "application/json", "id": "object-data"}, {}]
-    assert full.text.count("<script>alert('x')</script>") == 7  # title and h1, a pair, three more
+    assert (
+        full.text.count("<script>alert('x')</script>") == 8
+    )  # title and h1, a pair, a curve, three more
 
 
 def test_nothing_is_loaded_from_elsewhere(full):
@@ -124,26 +128,35 @@ def test_no_address_stands_anywhere_in_the_file(partition, X):
     assert not re.search(r"https?://|url\(|@import", text)
 
 
-def test_figures_are_whole_svg_images_without_outside_references(full):
-    images = full.all("img")
-    assert len(images) == 8
-    for image in images:
-        assert len(image["alt"]) > 20
-        kind, data = image["src"].split(",")
-        assert kind == "data:image/svg+xml;base64"
-        root = ElementTree.fromstring(base64.b64decode(data))
-        assert root.tag.endswith("svg")
-        for node in root.iter():
-            for name, value in node.attrib.items():
-                if name.endswith("href"):
-                    assert value.startswith(("#", "data:"))
+def test_figures_are_whole_svg_in_the_colours_of_the_page(partition, X):
+    text = render_report(partition, X=X, history=[2.0, 1.0], shepard=([0.1, 0.9], [0.2, 0.8]))
+    drawings = re.findall(r"<svg.*?</svg>", text, re.S)
+    assert len(drawings) == 7
+    for drawing in drawings:
+        root = ElementTree.fromstring(drawing)
+        assert len(root.attrib["aria-label"]) > 20
+        assert root.attrib["role"] == "img"
+        assert not re.search(r"#[0-9a-f]{6}|rgb", drawing), "a colour that does not follow the page"
+
+
+def test_no_figure_needs_matplotlib(partition, X):
+    """It takes a second to load."""
+    code = (
+        "import sys, numpy as np\nfrom evdist import CredalPartition\n"
+        "from evdist.report import render_report\n"
+        "render_report(CredalPartition.from_labels(np.arange(90) % 3),"
+        " X=np.random.default_rng(0).normal(size=(90, 5)), history=[2.0, 1.0],"
+        " shepard=([0.1, 0.9], [0.2, 0.8]))\n"
+        "assert 'matplotlib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_part_is_there(full):
     for part in (
-        *("Summary", "Figures", "Clusters", "Where the belief lies", "Most uncertain objects"),
+        *("Objects", "Details", "Clusters", "Where the belief lies", "Most uncertain objects"),
         *("Scores", "Parameters", "Timings", "second note", "0.9877", "1e-05", "1 min 15 s"),
-        *("80 objects in 3 clusters.", "nonspecificity N*", "total"),
+        *("80 objects in 3 clusters:", "N* =", "total", "Nonspecificity", "Masses", "Sizes"),
     ):
         assert part in full.text
 
@@ -156,17 +169,36 @@ def test_it_is_fit_for_phones_dark_rooms_and_screen_readers(full, partition):
     assert all(attrs.get("scope") in ("row", "col") for attrs in full.all("th"))
     ids = [attrs["id"] for _, attrs in full.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
-    assert {attrs["aria-labelledby"] for attrs in full.all("section")} <= set(ids)
+    named = [attrs.get("aria-labelledby") for attrs in full.all("section")]
+    assert {name for name in named if name} <= set(ids) and named.count(None) == 1
     assert "prefers-color-scheme: dark" in render_report(partition)
 
 
 def test_the_numbers_are_those_of_the_partition(partition, full):
     summary = partition.summary()
     assert summary.level == 1.0
-    assert "(too many objects are undecided to be sure of any): none;" in full.text
-    assert f"between clusters: {summary.n_between} (" in full.text
-    assert f"outliers {summary.n_outliers} " in full.text
-    assert f"{partition.nonspecificity():.3f}" in full.text
+    assert "Too many objects are undecided to call any of them sure." in full.text
+    assert (
+        f"{summary.n_between} ({100 * summary.n_between / 80:.1f} %) between several" in full.text
+    )
+    assert f"{summary.n_outliers} (" in full.text and "far from all (outliers)." in full.text
+    assert f"N* = {partition.nonspecificity():.3f}" in full.text
+
+
+def test_the_answer_stands_in_three_sentences(partition, X):
+    sets = [[0, 1, 0, 0, 0]] * 30 + [[0, 0, 1, 0, 0]] * 20 + [[0, 0, 0, 1, 0]] * 9
+    sets += [[0.1, 0.5, 0.4, 0, 0]] * 4 + [[0.9, 0.1, 0, 0, 0]]
+    partition = CredalPartition(np.array(sets, dtype=float), FocalSets.simple(3))
+    X = pd.DataFrame({"age": np.arange(64.0) + 0.5})
+    text = render_report(partition, X=X)
+    sentences = re.findall(r"<p>(.*?)</p>", text[text.index('id="answer"') :])[:3]
+    assert sentences == [
+        "64 objects in 3 clusters: 59 (92.2 %) surely in one of them, 4 (6.2 %) between several, "
+        "1 (1.6 %) far from all (outliers).",
+        "The largest is cluster 0 with 34 objects (age low, 7.75 to 22.2), the smallest cluster 2 "
+        "with 9 (age high, 52.5 to 56.5).",
+        "Hardest to tell apart are clusters 0 and 1: 4 objects lie between them.",
+    ]
 
 
 def test_the_most_uncertain_objects_come_first(partition):
@@ -182,10 +214,11 @@ def test_the_most_uncertain_objects_come_first(partition):
 
 def test_a_partition_alone_is_enough():
     sure = Page(render_report(CredalPartition.from_labels([0, 0, 1])))
-    assert "Sure members of one cluster at level 0.73: all" in sure.text
+    assert "3 objects in 2 clusters: all surely in one of them." in sure.text
+    assert "No object lies between two clusters." in sure.text
     assert "None: all mass of every object is on one cluster" in sure.text
     assert "Parameters" not in sure.text
-    assert len(sure.all("img")) == 5
+    assert len(sure.all("figure")) == 5
 
 
 @pytest.mark.parametrize("c", [1, 24])
@@ -271,31 +304,39 @@ def demo_run(tmp_path_factory) -> tuple[str, Path]:
 def test_the_demo_says_what_it_found_and_where_to_look(demo_run):
     said, folder = demo_run
     assert str(folder / "report.html") in said
-    assert str(folder / "partition.png") in said
-    assert (folder / "partition.png").read_bytes().startswith(b"\x89PNG")
-    assert "150 flowers" in said
-    assert "EVCLUS: " in said
-    assert "3 clusters" in said
-    kinds = re.search(r"(\d+) sure members, (\d+) between clusters, (\d+) outlier", said)
-    assert sum(int(count) for count in kinds.groups()) == 150
-    assert float(re.search(r"known species: (\S+)", said).group(1)) > 0.85
+    assert "penguins: 344 of three species, 8 columns, 46 blanks" in said
+    kinds = re.search(r"(\d+) sure, (\d+) between clusters, (\d+) outlier", said)
+    assert sum(int(count) for count in kinds.groups()) == 344
+    cards = re.findall(r"^  \{\d\} (\d+) penguins: \w", said, re.M)
+    assert len(cards) == 3 and sum(map(int, cards)) == 344 - int(kinds[3])
+    assert float(re.search(r"not shown: (\S+)", said).group(1)) > 0.85
+    # The table lies beside the report, to try the command on.
+    assert (folder / "penguins.csv").read_text(encoding="utf-8").startswith("penguin,species,")
 
 
-def test_the_report_of_the_demo_shows_the_fit(demo_run):
-    report = Page((demo_run[1] / "report.html").read_text(encoding="utf-8"))
-    for words in (
-        "Irises",
-        "EVCLUS gives each flower masses",
-        "focal_sets pairs",
-        "found by 'auto'",
-    ):
+def test_the_report_of_the_demo_shows_ids_categories_and_blanks(demo_run):
+    text = (demo_run[1] / "report.html").read_text(encoding="utf-8")
+    report = Page(text)
+    for words in ("344 penguins of three species", "Gentoo ", "island", "Biscoe 100 %"):
         assert words in report.text
-    assert len(report.all("img")) == 8
-    shown = [image["alt"] for image in report.all("img")]
-    assert any(text.startswith("Curve of the objective") for text in shown)
+    assert "missing values are set to its median" in report.text
+    data = TestObjects.data(text)
+    assert data["kind"] == "neighbours" and "Adelie 1" in data["id"]
+    assert data["columns"][0] == "island" and "species" not in data["columns"]
+    shown = labels_of(text)
     (stress,) = (m.group(1) for t in shown if (m := re.search(r"pairs; stress (\S+)\.", t)))
     # The pairs of the diagram are those of the objective.
-    assert stress == f"{float(re.search(r'objective (0[.0-9]+)', demo_run[0]).group(1)):.3g}"
+    metrics = json.loads((demo_run[1] / "job/metrics.json").read_text())
+    assert stress == f"{metrics['objective']:.3g}"
+
+
+def test_a_wrong_map_is_refused(partition):
+    with pytest.raises(ValueError, match="one row for each of the 80 objects"):
+        render_report(partition, X=np.zeros((79, 3)), map="components")
+    with pytest.raises(ValueError, match="X must hold the 80 objects"):
+        places(np.zeros((79, 3)), 80, np.arange(5))
+    with pytest.raises(ValueError, match=r"map must be .*'sphere'"):
+        render_report(partition, X=np.zeros((80, 3)), map="sphere")
 
 
 class TestObjects:
@@ -307,6 +348,7 @@ class TestObjects:
         there = self.data(render_report(partition, X=X, coordinates=places))
         assert there["x"][:3] == [0, 2, 4] and there["y"][:3] == [1, 3, 5]
         assert here["x"] != there["x"] and here["values"] == there["values"]
+        assert (here["kind"], there["kind"]) == ("neighbours", "columns")
         with pytest.raises(ValueError, match="coordinates must have two columns"):
             render_report(partition, X=X, coordinates=places[:, :1])
 
@@ -334,60 +376,134 @@ class TestObjects:
         data, frame = self.data(render_report(partition, X=X)), partition.to_frame()
         assert data["label"] == frame["label"].tolist()
         assert [DECISIONS[code] for code in data["decision"]] == frame["decision"].tolist()
-        assert data["open"] == frame["open"].tolist()
+        texts = [data["open"]["texts"][code] for code in data["open"]["codes"]]
+        assert texts == frame["open"].tolist()
         np.testing.assert_allclose(data["probability"], frame["probability"], atol=6e-4)
         assert data["columns"] == [f"column {j}" for j in range(4)]
 
     def test_of_many_objects_a_sample_and_the_density_of_all(self):
         n = 2 * DRAWN
         X = np.random.default_rng(0).normal(size=(n, 2))
-        data = self.data(render_report(CredalPartition.from_labels(np.arange(n) % 3), X=X))
+        labels = (X[:, 0] > 0).astype(int)
+        data = self.data(render_report(CredalPartition.from_labels(labels), X=X))
         assert data["n"] == n and len(data["id"]) < DRAWN
-        assert len(data["density"]["cells"]) == len(data["density"]["cells"][0])
+        density = data["density"]
+        wide, high = density["cells"]
+        shade = np.frombuffer(base64.b64decode(density["shade"]), np.uint8).reshape(high, wide)
+        usual = np.frombuffer(base64.b64decode(density["label"]), "<u2").reshape(high, wide)
+        assert shade.max() == 255 and shade[high // 2, wide // 2] > 3 * shade[0].mean()
+        here = shade > 0
+        assert usual[:, : wide // 3][here[:, : wide // 3]].max() == 0
+        assert usual[:, -wide // 3 :][here[:, -wide // 3 :]].min() == 1
+
+    def test_four_columns_are_laid_out_and_three_are_not(self, partition, X):
+        kinds = [self.data(render_report(partition, X=X[:, :d]))["kind"] for d in (2, 3, 4)]
+        assert kinds == ["columns", "components", "neighbours"]
+        assert self.data(render_report(partition, X=X, map="components"))["kind"] == "components"
+        few = CredalPartition.from_labels(np.arange(40) % 2)
+        assert self.data(render_report(few, X=X[:40]))["kind"] == "components"
+
+    def test_neighbours_lie_together_on_a_layout(self):
+        y = np.arange(300) % 3
+        X = np.random.default_rng(0).normal(size=(300, 6)) + 20 * np.eye(6)[y]
+        data = self.data(render_report(CredalPartition.from_labels(y), X=X))
+        xy = np.column_stack([data["x"], data["y"]])
+        middle = np.array([xy[y == k].mean(axis=0) for k in range(3)])
+        away = np.linalg.norm(xy[:, None] - middle, axis=2)
+        np.testing.assert_array_equal(away.argmin(axis=1), y)
+
+    def test_of_very_many_objects_a_sample_is_laid_out_and_the_page_says_which(self, monkeypatch):
+        monkeypatch.setattr("evdist.report.objects.LAID_OUT", 200)
+        X, shown = np.random.default_rng(0).normal(size=(1000, 5)), np.arange(990, 1000)
+        found = places(X, 1000, shown)
+        assert 200 <= len(found.rows) <= 210 and np.isin(shown, found.rows).all()
+        assert len(found.fair) == 200
+        assert f"It shows {len(found.rows)} of 1,000 objects: 200 drawn at random" in found.note
+        assert LAID_OUT == 10_000
+
+    def test_a_long_value_is_cut_and_a_repeated_one_stands_once(self, partition):
+        def look(rows):
+            return ["city", "note"], [["Rome"] * len(rows), ["x" * 99] * len(rows)]
+
+        data = self.data(render_report(partition, X=np.zeros((80, 2)), describe=look))
+        assert data["values"][0] == {"texts": ["Rome"], "codes": [0] * 80}
+        assert data["values"][1]["texts"] == ["x" * 39 + "…"]
 
 
-def test_chart_and_table_say_the_same_nonspecificity(partition):
-    rows = collect(partition).clusters
-    ax = plot.nonspecificity(partition)
-    ends = [text.get_text() for text in ax.texts]
-    assert [f"{row.nonspecificity:.3f}" for row in rows] == ends
-    assert sum(row.labelled for row in rows) == partition.n_objects
+@pytest.mark.parametrize(("n", "c"), [(20_000, 12), (6_000, 300)])
+def test_no_page_is_large(n, c):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(n, 9)), columns=[f"measure {j}" for j in range(9)])
+    mass = rng.dirichlet(np.full(c + 2, 0.02), size=n)
+    partition = CredalPartition(mass, FocalSets.simple(c), [f"client-{i:07}" for i in range(n)])
+    page = render_report(partition, X=X, map="components")
+    assert len(page.encode()) < 2_000_000
 
 
-def test_chart_table_and_words_count_the_same_sure_members(partition):
+def test_of_many_clusters_the_largest_have_cards_and_the_table_has_all():
+    found = Page(render_report(CredalPartition.from_labels(np.arange(1000) % 250)))
+    assert len(found.all("article")) == 200
+    assert "The 200 largest of 250 clusters have cards" in found.text
+    assert sum("data-cluster" in attrs for attrs in found.all("tr")) == 250
+
+
+def labels_of(text: str) -> list[str]:
+    return [svg["aria-label"] for svg in Page(text).all("svg")]
+
+
+def test_figures_and_tables_say_the_same(partition):
     facts = collect(partition)
     rows = [row for row in facts.clusters if row.number is not None]
+    assert sum(row.labelled for row in facts.clusters) == partition.n_objects
     assert sum(row.sure for row in rows) == facts.summary.n_sure
     assert sum(row.possible for row in rows) >= facts.summary.n_sure + 2 * facts.summary.n_between
-    ax = plot.sizes(partition, level=facts.answer)
-    sure = [bar.get_width() for bar in ax.patches if bar.get_gid() == "sure"]
-    assert sure == [row.sure for row in rows]
+    shown = labels_of(render_report(partition))
+    (sizes,) = [one for one in shown if one.startswith("Bar chart of the number")]
+    (doubt,) = [one for one in shown if one.startswith("Bar chart of the mean")]
+    for row in rows:
+        assert f"cluster {row.number}: {row.sure} to {row.possible}" in sizes
+        assert f"cluster {row.number}: {row.nonspecificity:.3f}" in doubt
+        assert 0 <= row.in_none <= row.nonspecificity
 
 
-def alts(text: str) -> list[str]:
-    return [image["alt"] for image in Page(text).all("img")]
+def test_the_doubt_of_a_cluster_has_two_parts():
+    mass = np.array([[0.4, 0.6, 0, 0], [0, 0, 0.6, 0.4]])
+    first, second = collect(CredalPartition(mass, FocalSets.simple(2))).clusters[:2]
+    assert (first.in_none, second.in_none) == (0.4, 0.0)
+    assert (first.nonspecificity, second.nonspecificity) == (0.4, 0.4)
+
+
+def test_ids_stand_at_the_axes(X):
+    mass = np.random.default_rng(0).dirichlet(np.ones(8), size=30)
+    ids = [f"client {i}" for i in range(30)]
+    text = render_report(CredalPartition(mass, FocalSets.full(3), ids), X=X[:30])
+    masses = next(one for one in re.findall(r"<figure.*?</figure>", text, re.S) if "Masses" in one)
+    assert [f">{name}</text>" in masses for name in ids] == [True] * 30
+    (image,) = [figure for figure in Page(text).all("figure") if "data-ids" in figure]
+    assert sorted(json.loads(image["data-ids"])) == sorted(ids)
+    assert "Object client " in Page(text).text
 
 
 @pytest.mark.parametrize(
     ("n", "profile", "relations"),
     [
         (3, "all 3 objects", "for 3 objects"),
-        (200, "the 20 most uncertain objects", "for 200 objects"),
-        (700, "the 20 most uncertain objects", "for 300 of 700 objects"),
+        (200, "the 20 most uncertain objects", "for 100 of 200 objects"),
+        (700, "the 20 most uncertain objects", "for 100 of 700 objects"),
     ],
 )
 def test_masses_and_relations_are_drawn_of_as_many_objects_as_can_be_read(n, profile, relations):
     mass = np.random.default_rng(0).dirichlet(np.ones(4), size=n)
-    shown = alts(render_report(CredalPartition(mass, FocalSets.full(2))))
-    assert any(text.startswith("Curves of the masses") and profile in text for text in shown)
+    shown = labels_of(render_report(CredalPartition(mass, FocalSets.full(2))))
+    assert any(text.startswith("Bars of the masses") and profile in text for text in shown)
     assert any(relations in text for text in shown)
 
 
 def test_where_all_are_sure_the_first_objects_are_drawn():
-    shown = alts(render_report(CredalPartition.from_labels(np.arange(100) % 2)))
-    assert any("the first 60 objects" in text for text in shown)
+    shown = labels_of(render_report(CredalPartition.from_labels(np.arange(100) % 2)))
+    assert any("the first 20 objects" in text for text in shown)
 
 
 def test_one_object_has_no_relations():
-    shown = alts(render_report(CredalPartition.from_labels([0])))
+    shown = labels_of(render_report(CredalPartition.from_labels([0])))
     assert len(shown) == 3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evdist.service.jobs import JobFolder
     from evdist.service.jobs.doctor_prefect import Check
 
-demonstration: Any = Late("evdist.demo")
+demonstration: Any = Late("evdist.service.demo")
 preparing: Any = Late("evdist.service.warm")
 Dataset: Any = Late("evdist.data.dataset:Dataset")
 PairStore: Any = Late("evdist.evclus.pair_store:PairStore")
@@ -29,6 +29,7 @@ jobs: Any = Late("evdist.service.jobs")
 examine: Any = Late("evdist.service.jobs.doctor:examine")
 encoding: Any = Late("evdist.stores.encoding")
 paths: Any = Late("evdist.stores.paths")
+level_told: Any = Late("evdist.partition.decisions:level_told")
 
 Place = Annotated[str, typer.Argument(help="A job folder, a model, or a store (.zarr, .npz).")]
 
@@ -85,7 +86,7 @@ def _described(url: str, data: str | None, text: str | None) -> Any:
     partition = CredalPartition.load(inner if paths.exists(inner) else url)
     level = None
     if is_job:
-        level = jobs.JobResult(jobs.JobFolder.open(url)).metrics.get("level")
+        level = level_told(jobs.JobResult(jobs.JobFolder.open(url)).metrics)
     return partition.describe(None if data is None else whole(data), text=text, level=level)
 
 
@@ -188,7 +189,7 @@ def demo(
         "demo"
     ),
 ) -> None:
-    """Cluster an included data set; writes a report and a figure."""
+    """Cluster an included table, with ids, categories and blanks; writes its report."""
     demonstration.main(["--out", str(out)])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from evdist.data.dataset import Dataset
 from evdist.data.original import OriginalTable
 from evdist.data.scale import Scale
-from evdist.partition import CredalPartition
+from evdist.partition import CredalPartition, Decisions
 from evdist.partition.describe import Description
 from evdist.partition.explain import Explanation
 from evdist.registry import ALGORITHMS
@@ -16,19 +16,25 @@ from evdist.service.jobs.folder import JobFolder
 
 
 def explain(
-    folder: JobFolder, partition: CredalPartition, i: int, level: float | None
+    folder: JobFolder,
+    partition: CredalPartition,
+    i: int,
+    level: float | Decisions | None,
+    compared: Any = None,
 ) -> Explanation:
-    """`CredalPartition.explain` with the data of the job in their own units, where it has any."""
+    """`CredalPartition.explain` with the data of the job in their own units, where it has any.
+
+    `compared` are its rows on their scale, where the caller has them in memory.
+    """
     data = attributes(folder, partition)
     if data is None:
         return partition.explain(i, level=level)
-    rows = data.rows()
-    scale = Scale.of_json(folder.stages["validate"].outputs["scale"])
-    compared = rows if scale is None else scale(rows)
-    near = partition.explain(i, compared, level=level).neighbours
-    named = OriginalTable(data)
-    found = partition.explain(i, named if named.named else rows, level=level)
-    return replace(found, neighbours=near)
+    if compared is None:
+        rows, scale = data.rows(), Scale.of_json(folder.stages["validate"].outputs["scale"])
+        compared = rows if scale is None else scale(rows)
+    near = partition.explain(i, compared, level=level)
+    found = partition.explain(i, OriginalTable(data), level=level)
+    return replace(found, neighbours=near.neighbours, neighbour_ids=near.neighbour_ids)
 
 
 def describe(

@@ -110,7 +110,7 @@ class JobResult:
         """
         describe = load("evdist.service.jobs.explaining:describe")
         found: Description = describe(
-            self.folder, self.partition.in_memory(), text, self.metrics.get("level")
+            self.folder, self.partition.in_memory(), text, level_told(self.metrics)
         )
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -10,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics as scores
 
-from evdist.partition import CredalPartition
+from evdist.data.dataset import Dataset
+from evdist.data.original import OriginalTable
+from evdist.data.scale import Scale
+from evdist.partition import CredalPartition, Decisions
 from evdist.partition.decisions import pairs_of
 from evdist.partition.describe import Description
 from evdist.partition.export import write_table
 from evdist.registry import load
 from evdist.report import render_report
+from evdist.report.objects import FEW_COLUMNS, MapKind
 from evdist.service.jobs.context import Job
-from evdist.service.jobs.explaining import describe
+from evdist.service.jobs.explaining import attributes, describe, explain
 from evdist.service.jobs.folder import Stage
 from evdist.stores.encoding import reading
 from evdist.stores.paths import read_bytes, replace_bytes
@@ -109,10 +114,12 @@ def report(job: Job) -> dict[str, Any]:
     clusters = json.loads(read_bytes(job.folder.path("clusters.json")) or b"{}")
     if sets := metrics.get("conformal"):
         metrics[f"clusters in a conformal set, alpha {sets['alpha']:g}"] = sets["mean_size"]
+    partition, data = job.partition, attributes(job.folder, job.partition)
     page = render_report(
-        job.partition,
+        partition,
         summary=job.summary,
-        X=_drawn(job),
+        X=None if data is None else _Rows(data, job.scale),
+        map="auto" if data is None else _map(data),
         title=job.config.title or _title(job),
         parameters=_parameters(job),
         timings={name: stage.seconds for name, stage in job.folder.stages.items()},
@@ -123,8 +130,9 @@ def report(job: Job) -> dict[str, Any]:
             if isinstance(value, int | float | str) and name not in ("job", "task")
         },
         notes=metrics["warnings"],
-        describe=_shown_values(job),
+        describe=None if data is None else _shown_values(data),
         description=Description.of_json(clusters),
+        explain=_why(job, data),
     )  # fmt: skip
     replace_bytes(job.folder.path("report.html"), page.encode())
     return {"files": ["report.html"]}
@@ -142,11 +150,8 @@ def _shepard(model: Any) -> Any:
     return model.shepard_pairs() if hasattr(model, "shepard_pairs") else None
 
 
-def _shown_values(job: Job) -> Any:
+def _shown_values(data: Dataset) -> Any:
     """What is shown of an object that is pointed at: its values as they stood in the table."""
-    if _drawn(job) is None:
-        return None
-    data = job.data
     encoding = None
     if data.encoding is not None:
         encoding = load("evdist.data.encode:Encoding").of_json(data.encoding)
@@ -161,15 +166,39 @@ def _shown_values(job: Job) -> Any:
     return look
 
 
-def _drawn(job: Job) -> Any:
-    attributes = job.metric not in ("precomputed", "pairs")
-    if "load" not in job.folder.stages or not attributes or job.data.n != job.partition.n_objects:
-        return None
-    if job.folder.has("partitions.zarr"):
-        return None  # they were too many to be in memory
-    # A view with the names of the columns, which become those of the axes.
-    frame = load("pandas:DataFrame")
-    return job.X if job.data.columns is None else frame(job.X, columns=job.data.columns, copy=False)
+def _why(job: Job, data: Dataset | None) -> Callable[[int, Decisions], object]:
+    """Why an object is where it is; of data that are too many for memory a sample is read."""
+    if data is not None and job.folder.has("partitions.zarr"):
+        return lambda row, answer: job.partition.explain(row, OriginalTable(data), level=answer)
+    X = None if data is None else job.X
+    return lambda row, answer: explain(job.folder, job.partition, row, answer, X)
+
+
+class _Rows:
+    """Rows of a data set, read when they are asked for, as numbers for a map.
+
+    One or two columns are drawn in their own units, more on the scale on which they were compared.
+    """
+
+    def __init__(self, data: Dataset, scale: Scale | None) -> None:
+        own = data.encoding is None and data.d <= 2
+        self._data, self._scale = data, None if own else scale
+        self.shape = (data.n, data.d)
+
+    def __getitem__(self, rows: NDArray) -> Any:
+        values = np.asarray(self._data.X.oindex[rows, :])
+        values = values if self._scale is None else self._scale(values)
+        if self._data.columns is None:
+            return values
+        return load("pandas:DataFrame")(values, columns=self._data.columns, copy=False)
+
+
+def _map(data: Dataset) -> MapKind:
+    """Columns of the table count, not those that its categories have become."""
+    if data.encoding is None:
+        return "auto"
+    used = load("evdist.data.encode:Encoding").of_json(data.encoding).used
+    return "auto" if len(used) > FEW_COLUMNS else "components"
 
 
 def _parameters(job: Job) -> dict[str, Any]:

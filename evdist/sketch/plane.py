@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from evdist.partition.rows import gather_rows, map_rows
+from evdist.registry import load
 
+#: How objects with more than two attributes come into a plane.
+Layout = Literal["components", "neighbours"]
+
+#: Steps of a layout to look at, fewer than those of one to cluster on; an object that is this many
+#: times as far from its neighbours as usual is lost.
+STEPS, STRAY = 200, 8.0
 #: Points above which those well inside are left out before the hull.
 MANY = 1 << 12
 
 
-def plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
-    """(n, 2) coordinates to draw and the names of their axes."""
+def plane(
+    X: Any, n: int, layout: Layout = "components"
+) -> tuple[NDArray[np.float64], tuple[str, str]]:
+    """(n, 2) coordinates to draw and the names of their axes.
+
+    Objects with more than two attributes lie on their first two principal components, or where a
+    layout of their nearest neighbours puts them.
+    """
     columns = [str(name).replace("$", r"\$") for name in getattr(X, "columns", ())]
     values = np.asarray(X)
     if values.dtype.kind != "f":
@@ -31,7 +44,7 @@ def plane(X: Any, n: int) -> tuple[NDArray[np.float64], tuple[str, str]]:
     if values.shape[1] == 2:
         names = (columns[0], columns[1]) if columns else ("first column", "second column")
         return _finite(values), names
-    return _components(values)
+    return _neighbours(values) if layout == "neighbours" else _components(values)
 
 
 def _finite(values: NDArray[Any], first: int = 0) -> NDArray[np.float64]:
@@ -44,6 +57,21 @@ def _finite(values: NDArray[Any], first: int = 0) -> NDArray[np.float64]:
             "rows before drawing."
         )
     return values.astype(float)
+
+
+def _neighbours(values: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, str]]:
+    """Neighbours lie together: see `evdist.features.NeighbourLayout`, which compiles kernels."""
+    found = load("evdist.features:NeighbourLayout")(2, n_epochs=STEPS, random_state=0)
+    names = ("layout of neighbours: near is alike", "(the axes have no unit)")
+    if len(values) < 2:
+        return np.zeros((len(values), 2)), names
+    X = _finite(values)
+    xy, near = found.fit_transform(X).astype(float), found.transform(X)
+    # A few objects are thrown far from their neighbours and do not come back: they join them here.
+    away = np.linalg.norm(xy - near, axis=1)
+    lost = away > STRAY * np.median(away)
+    xy[lost] = near[lost]
+    return xy, names
 
 
 def _components(values: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, str]]:

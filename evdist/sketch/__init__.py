@@ -1,0 +1,1 @@
+"""What a figure shows before any library draws it: places, hulls, colours, counts of pairs."""
