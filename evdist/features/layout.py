@@ -39,6 +39,8 @@ STEPS, STEPS_MANY, STEPS_FROM = 300, 100, 50_000
 STRANGERS, PUSH = 16, 10.0
 #: Share of the last step that is kept.
 KEEP = 0.9
+#: An object that is so many times as far from its neighbours as usual is lost.
+STRAY = 8.0
 #: Largest coordinate of the start.
 EXTENT = 10.0
 #: Objects that new ones are placed by, at most.
@@ -163,9 +165,16 @@ class NeighbourLayout(RowTransformer):
         epochs = self.n_epochs
         if epochs == "auto":
             epochs = STEPS if n < STEPS_FROM else STEPS_MANY
-        edges = Edges.among(*index.nearest(k, threads), 1.0 / epochs, threads)
+        places, squared = index.nearest(k, threads)
+        edges = Edges.among(places, squared, 1.0 / epochs, threads)
         Y = _start(index.rows, int(self.n_components), rng)
-        return spread_out(Y, edges, int(epochs), rng, threads)
+        Y = spread_out(Y, edges, int(epochs), rng, threads)
+        # A few objects are thrown far from their neighbours and do not come back: they join them.
+        near = _among(Y, places, squared, threads)
+        away = np.linalg.norm(Y - near, axis=1)
+        lost = away > STRAY * np.median(away)
+        Y[lost] = near[lost]
+        return Y
 
     def _compared(self, X: NDArray) -> NDArray[np.float32]:
         """Rows as neighbours are looked for: for angles of length one."""

@@ -14,9 +14,8 @@ from evdist.registry import load
 #: How objects with more than two attributes come into a plane.
 Layout = Literal["components", "neighbours"]
 
-#: Steps of a layout to look at, fewer than those of one to cluster on; an object that is this many
-#: times as far from its neighbours as usual is lost.
-STEPS, STRAY = 200, 8.0
+#: Steps of a layout to look at, fewer than those of one to cluster on.
+STEPS = 200
 #: Points above which those well inside are left out before the hull.
 MANY = 1 << 12
 
@@ -65,13 +64,7 @@ def _neighbours(values: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, s
     names = ("layout of neighbours: near is alike", "(the axes have no unit)")
     if len(values) < 2:
         return np.zeros((len(values), 2)), names
-    X = _finite(values)
-    xy, near = found.fit_transform(X).astype(float), found.transform(X)
-    # A few objects are thrown far from their neighbours and do not come back: they join them here.
-    away = np.linalg.norm(xy - near, axis=1)
-    lost = away > STRAY * np.median(away)
-    xy[lost] = near[lost]
-    return xy, names
+    return found.fit_transform(_finite(values)).astype(float), names
 
 
 def _components(values: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, str]]:
