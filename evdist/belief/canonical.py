@@ -14,7 +14,7 @@ The same holds of unions and v.
 
 References: Smets (1995), The canonical decomposition of a weighted belief; Denoeux (2008),
 Conjunctive and disjunctive combination of belief functions induced by nondistinct bodies of
-evidence, definitions 1 to 4.
+evidence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Transform = Callable[[NDArray[Any], FocalSets], NDArray[Any]]
 
 
 def conjunctive_weights(m: ArrayLike, focal: FocalSets) -> Combined:
-    """Weights w of the conjunctive decomposition; Denoeux (2008), eq. (12).
+    """Weights w of the conjunctive decomposition; Denoeux (2008).
 
     Parameters
     ----------
@@ -57,12 +57,20 @@ def conjunctive_weights(m: ArrayLike, focal: FocalSets) -> Combined:
         at most 1 when the mass function is separable. The column of Omega is 1.
     focal : FocalSets
         The given sets, then those of their intersections that were missing, and Omega.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, conjunctive_weights
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> w, _ = conjunctive_weights([.48, .32, .12, .08], focal)
+    >>> w.round(2)  # the conjunctive sum of {0} with mass 0.8 and {1} with mass 0.6
+    array([1. , 0.2, 0.4, 1. ])
     """
     return _weights(as_masses(m, focal), focal, conjunctively=True)
 
 
 def disjunctive_weights(m: ArrayLike, focal: FocalSets) -> Combined:
-    """Weights v of the disjunctive decomposition; Denoeux (2008), eq. (30).
+    """Weights v of the disjunctive decomposition; Denoeux (2008).
 
     Parameters and result as in :func:`conjunctive_weights`, with m(empty) > 0, unions for
     intersections, and 1 in the column of the empty set.
@@ -73,6 +81,14 @@ def disjunctive_weights(m: ArrayLike, focal: FocalSets) -> Combined:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, disjunctive_weights
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> v, _ = disjunctive_weights([.1, .1, .4, .4], focal)
+    >>> v.round(2)  # the disjunctive sum of {0} with mass 0.5 and {1} with mass 0.8
+    array([1. , 0.5, 0.2, 1. ])
     """
     return _weights(as_masses(m, focal), focal, conjunctively=False)
 
@@ -94,6 +110,14 @@ def mass_from_conjunctive_weights(w: ArrayLike, focal: FocalSets) -> Combined:
     focal : FocalSets
         The given sets, then those of their intersections that were missing, and Omega. A
         ValueError where weights above 1 leave no mass function.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, mass_from_conjunctive_weights
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = mass_from_conjunctive_weights([1, .2, .4, 1], focal)
+    >>> m.round(2)
+    array([0.48, 0.32, 0.12, 0.08])
     """
     return _from_weights(w, focal, conjunctively=True)
 
@@ -110,12 +134,20 @@ def mass_from_disjunctive_weights(v: ArrayLike, focal: FocalSets) -> Combined:
         Disjunctive weights of the sets.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, mass_from_disjunctive_weights
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = mass_from_disjunctive_weights([1, .5, .2, 1], focal)
+    >>> m.round(2)
+    array([0.1, 0.1, 0.4, 0.4])
     """
     return _from_weights(v, focal, conjunctively=False)
 
 
 def cautious(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
-    """Cautious rule: the least of the weights w; Denoeux (2008), definition 3.
+    """Cautious rule: the least of the weights w; Denoeux (2008).
 
     Commutative, associative and idempotent: evidence that several sources share is counted once.
     Every source needs m(Omega) > 0 in every row: :func:`evdist.belief.discount` it otherwise. The
@@ -134,12 +166,20 @@ def cautious(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         Masses on the sets of the result.
     focal : FocalSets
         The given sets, then those of their intersections that were missing, and Omega.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, cautious
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = cautious([[0, .8, 0, .2], [0, .8, 0, .2]], focal)
+    >>> m.round(2) + 0.0  # the same evidence twice counts once
+    array([0. , 0.8, 0. , 0.2])
     """
     return _least(masses, focal, conjunctively=True)
 
 
 def bold(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
-    """Bold rule: the least of the weights v; Denoeux (2008), definition 4.
+    """Bold rule: the least of the weights v; Denoeux (2008).
 
     The disjunctive counterpart of :func:`cautious`, for sources of which at least one is right.
     Every source needs m(empty) > 0 in every row. Parameters and result likewise, with unions.
@@ -150,6 +190,14 @@ def bold(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, bold
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = bold([[.2, .8, 0, 0], [.2, .8, 0, 0]], focal)
+    >>> m.round(2) + 0.0  # the same evidence twice counts once
+    array([0.2, 0.8, 0. , 0. ])
     """
     return _least(masses, focal, conjunctively=False)
 

@@ -45,6 +45,14 @@ def conjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         Masses on the sets of the result.
     focal : FocalSets
         The f' >= f sets that the result lives on.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, conjunctive
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = conjunctive([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)  # the sources disagree: mass on the empty set
+    array([0.48, 0.32, 0.12, 0.08])
     """
     return _fold(masses, focal, "conjunctive")
 
@@ -61,6 +69,14 @@ def dempster(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, dempster
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = dempster([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)
+    array([0.  , 0.62, 0.23, 0.15])
     """
     # Rescaled after every source, so that many sources do not underflow.
     m, family = _fold(masses, focal, "conjunctive", rescaled=True)
@@ -78,6 +94,14 @@ def disjunctive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, disjunctive
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = disjunctive([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)
+    array([0., 0., 0., 1.])
     """
     return _fold(masses, focal, "disjunctive")
 
@@ -94,6 +118,14 @@ def exclusive(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, exclusive
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = exclusive([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)
+    array([0.08, 0.12, 0.32, 0.48])
     """
     return _fold(masses, focal, "exclusive")
 
@@ -110,6 +142,14 @@ def yager(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, yager
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = yager([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)  # the conflict, 0.48, is on Omega
+    array([0.  , 0.32, 0.12, 0.56])
     """
     m, family = _fold(masses, focal, "conjunctive")
     whole = grown(family, [(1 << focal.n_clusters) - 1])
@@ -129,6 +169,14 @@ def dubois_prade(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, dubois_prade
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = dubois_prade([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)  # what they disagree about is on their union
+    array([0.  , 0.32, 0.12, 0.56])
     """
     return _fold(masses, focal, "dubois_prade")
 
@@ -148,6 +196,14 @@ def average(
         The sets that the columns are for.
     weights : array with one number per source, optional
         How much each source counts, at least 0; by default all the same.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, average
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = average([[0, .8, 0, .2], [0, 0, .6, .4]], focal)
+    >>> m.round(2)
+    array([0. , 0.4, 0.3, 0.3])
     """
     arrays = sources(masses, focal)
     if weights is None:

@@ -1,6 +1,6 @@
 """Conditioning and its inverse, and the generalised Bayesian theorem.
 
-References: Shafer (1976), A mathematical theory of evidence, chapter 3 (Dempster's conditioning);
+References: Shafer (1976), A mathematical theory of evidence (Dempster's conditioning);
 Suppes and Zanotti (1977) for geometric conditioning; Smets (1993), Belief functions: the
 disjunctive rule of combination and the generalized Bayesian theorem; Smets and Kennes (1994), The
 transferable belief model.
@@ -44,6 +44,14 @@ def condition(
         Masses on the sets of the result.
     focal : FocalSets
         The given sets, then what B leaves of them where that is missing, and B.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, condition
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = condition([0, .5, .2, .3], focal, [0])
+    >>> m.round(2)  # what was for cluster 1 fits no longer
+    array([0.2, 0.8, 0. , 0. ])
     """
     M, B = as_masses(m, focal), as_mask(given, focal.n_clusters)
     left = [mask & B for mask in focal.masks]
@@ -69,6 +77,14 @@ def geometric_condition(
         The sets that the columns are for.
     given : iterable of int
         The clusters that are known to hold the truth.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, geometric_condition
+    >>> focal = FocalSets.pairs(3, [(0, 1)])  # ∅, {0}, {1}, {2}, {0,1}, Ω
+    >>> m, _ = geometric_condition([0, .3, .1, .2, .1, .3], focal, [0, 1])
+    >>> m.round(2)
+    array([0. , 0.6, 0.2, 0. , 0.2, 0. ])
     """
     M, B = as_masses(m, focal), as_mask(given, focal.n_clusters)
     family = grown(focal, [B])
@@ -95,6 +111,14 @@ def decondition(
         The sets that the columns are for.
     given : iterable of int
         The clusters that are known to hold the truth.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, decondition
+    >>> focal = FocalSets.of([[0], [1]], 3)  # ∅, {0}, {1}
+    >>> m, family = decondition([0, .6, .4], focal, [0, 1])
+    >>> {name: mass for name, mass in zip(family.names, m.round(2).tolist()) if mass}
+    {'{0,2}': 0.6, '{1,2}': 0.4}
     """
     M, B = as_masses(m, focal), as_mask(given, focal.n_clusters)
     outside = ((1 << focal.n_clusters) - 1) & ~B
@@ -131,6 +155,15 @@ def generalised_bayes(
         Masses on the sets of the result.
     focal : FocalSets
         The power set.
+
+    Examples
+    --------
+    >>> from evdist.belief import generalised_bayes
+    >>> m, focal = generalised_bayes([.8, .5])
+    >>> focal.names
+    ('∅', '{0}', '{1}', 'Ω')
+    >>> m.round(2)
+    array([0.1, 0.4, 0.1, 0.4])
     """
     p = np.asarray(plausibility)
     p = p if p.dtype == np.float32 else p.astype(np.float64)

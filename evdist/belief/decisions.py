@@ -9,10 +9,10 @@ choose one act look at an end of it, a mixture of both, or the pignistic probabi
 others keep every act that is not clearly worse. Masses are normalised first (Dempster): the empty
 set speaks for no act, and a row with m(empty) = 1 counts as vacuous.
 
-References: Denoeux (2019), Decision-making with belief functions: a review, sections 3 and 4;
+References: Denoeux (2019), Decision-making with belief functions: a review;
 Smets (1990) for the pignistic expectation; Strat (1990) for Hurwicz's criterion; Walley (1991) for
-maximality; Appriou (2014), Uncertainty theories and multisensor data fusion, chapter 5, for the
-decision on sets.
+maximality; Appriou (2014), Uncertainty theories and multisensor data fusion, for the decision
+on sets.
 """
 
 from __future__ import annotations
@@ -53,6 +53,16 @@ def expected_loss(
         times the dearest plus the rest of the cheapest, or their mean.
     pessimism : float in [0, 1]
         For ``"hurwicz"``.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, expected_loss
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> loss = [[0, 1], [1, 0], [.2, .2]]  # say 0, say 1, ask somebody
+    >>> expected_loss([0, .3, .1, .6], focal, loss).round(2)
+    array([0.4, 0.6, 0.2])
+    >>> expected_loss([0, .3, .1, .6], focal, loss, expectation="upper").round(2)
+    array([0.7, 0.9, 0.2])
     """
     M, L = as_masses(m, focal), _losses(loss, focal)
     if expectation not in get_args(Expectation):
@@ -91,6 +101,14 @@ def best_act(
         As in :func:`expected_loss`.
     pessimism : float, default=0.5
         As in :func:`expected_loss`.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, best_act
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> loss = [[0, 1], [1, 0], [.2, .2]]  # say 0, say 1, ask somebody
+    >>> best_act([[0, .9, 0, .1], [0, .3, .1, .6]], focal, loss)
+    array([0, 2])
     """
     expected = expected_loss(m, focal, loss, expectation=expectation, pessimism=pessimism)
     return expected.argmin(axis=-1)
@@ -109,6 +127,14 @@ def interval_dominance(m: ArrayLike, focal: FocalSets, loss: ArrayLike) -> NDArr
         The sets that the columns are for.
     loss : (a, c) array
         Loss of each act for each cluster.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, interval_dominance
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> loss = [[0, 1], [1, 0], [.1, 1.1]]  # the last always costs more than the first
+    >>> interval_dominance([0, .3, .1, .6], focal, loss)
+    array([ True,  True,  True])
     """
     low = expected_loss(m, focal, loss, expectation="lower")
     high = expected_loss(m, focal, loss, expectation="upper")
@@ -130,6 +156,14 @@ def maximality(m: ArrayLike, focal: FocalSets, loss: ArrayLike) -> NDArray[np.bo
         The sets that the columns are for.
     loss : (a, c) array
         Loss of each act for each cluster.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, maximality
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> loss = [[0, 1], [1, 0], [.1, 1.1]]  # the last always costs more than the first
+    >>> maximality([0, .3, .1, .6], focal, loss)
+    array([ True,  True, False])
     """
     M, L = as_masses(m, focal), _losses(loss, focal)
     acts = len(L)
@@ -174,6 +208,13 @@ def appriou(
     (n,) array or number
         The number of the set, in ``sets``, or its column of ``focal`` by default. Ties go to the
         smaller set, then to the first.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, appriou
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> appriou([[0, .9, .05, .05], [0, .4, .4, .2]], focal)  # the second could be either
+    array([1, 3])
     """
     M = as_masses(m, focal)
     if not 0 <= exponent <= 1:

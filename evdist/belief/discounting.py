@@ -1,6 +1,6 @@
 """Discounting: what is left of the masses of a source that is not fully reliable.
 
-References: Shafer (1976), chapter 11; Mercier, Quost and Denoeux (2008), Refined modeling of sensor
+References: Shafer (1976); Mercier, Quost and Denoeux (2008), Refined modeling of sensor
 reliability in the belief function framework using contextual discounting; Mercier, Lefevre and
 Delmotte (2012) for contextual reinforcement; Denoeux and Smets (2006) for the inverse of
 discounting.
@@ -32,6 +32,13 @@ def discount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.floa
         The sets that the columns are for.
     rate : float or (n,) array in [0, 1]
         0 trusts the source and changes nothing, 1 leaves the vacuous mass function.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, discount
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> discount([0, .5, .5, 0], focal, 0.2)
+    array([0. , 0.4, 0.4, 0.2])
     """
     M = as_masses(m, focal)
     omega = omega_column(focal, "Discounting")
@@ -52,6 +59,13 @@ def dediscount(m: ArrayLike, focal: FocalSets, rate: ArrayLike) -> NDArray[np.fl
         The sets that the columns are for.
     rate : float or (n,) array in [0, 1)
         At most m(Omega), since discounting leaves that much there.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, dediscount
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> dediscount([0, .4, .4, .2], focal, 0.2).round(2)
+    array([0. , 0.5, 0.5, 0. ])
     """
     M = as_masses(m, focal)
     omega = omega_column(focal, "De-discounting")
@@ -79,7 +93,7 @@ def contextual_discount(
 
     In context A the source is unreliable with the given rate: every focal set is joined with A to
     that share, the disjunctive sum with rate on A and 1 - rate on the empty set. Mercier, Quost
-    and Denoeux (2008), proposition 6; the one context Omega is :func:`discount`.
+    and Denoeux (2008); the one context Omega is :func:`discount`.
 
     Parameters
     ----------
@@ -98,6 +112,14 @@ def contextual_discount(
         Masses on the sets of the result.
     focal : FocalSets
         The given sets, then their unions with contexts: up to 2^k times as many.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, contextual_discount
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = contextual_discount([0, 1, 0, 0], focal, [.1, .4])
+    >>> m.round(2)  # cluster 1 would be missed with rate 0.4
+    array([0. , 0.6, 0. , 0.4])
     """
     return _by_contexts(_contexts(m, focal, rates, contexts), focal, or_)
 
@@ -125,6 +147,14 @@ def contextual_reinforce(
         A rate for each context.
     contexts : iterable of k iterables of int
         The clusters of each context.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, contextual_reinforce
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = contextual_reinforce([0, 0, 0, 1], focal, [.4], [[0]])
+    >>> m.round(2)
+    array([0. , 0.4, 0. , 0.6])
     """
     return _by_contexts(_contexts(m, focal, rates, contexts), focal, and_)
 

@@ -38,6 +38,13 @@ def conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.float
         Masses of two sources.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, conflict
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> float(conflict([0, 1, 0, 0], [0, .2, .7, .1], focal))
+    0.7
     """
     a, b = as_pair(m1, m2, focal)
     order = binary_order(focal)
@@ -53,7 +60,7 @@ def conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.float
 
 
 def inclusion_conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
-    """Conflict that a source cannot have with one that it includes; Martin (2012), eq. (11); (n,).
+    """Conflict that a source cannot have with one that it includes; Martin (2012); (n,).
 
     (1 - delta) d, where d is Jousselme's distance and delta the share of pairs of focal sets with
     mass where the first is included in the second, or the second in the first, whichever is
@@ -65,6 +72,13 @@ def inclusion_conflict(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArra
         Masses of two sources.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, inclusion_conflict
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> inclusion_conflict([0, 1, 0, 0], [[0, 0, 1, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1., 0.])
     """
     a, b = as_pair(m1, m2, focal)
     included = focal.overlap == focal.cardinality[:, None]
@@ -88,6 +102,13 @@ def jousselme(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.floa
         Masses of two sources.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, jousselme
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> float(jousselme([0, 1, 0, 0], [0, 0, 1, 0], focal))
+    1.0
     """
     a, b = as_pair(m1, m2, focal)
     J = focal.jaccard.astype(np.result_type(a, b))
@@ -113,6 +134,13 @@ def pignistic_distance(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArra
         Masses of two sources.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, pignistic_distance
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> round(float(pignistic_distance([0, 1, 0, 0], [0, .2, .6, .2], focal)), 2)
+    0.7
     """
     a, b = as_pair(m1, m2, focal)
     difference = pignistic(a, focal, normalised=True) - pignistic(b, focal, normalised=True)
@@ -138,7 +166,7 @@ def minkowski(
 ) -> NDArray[np.floating]:
     """Minkowski distance (sum over A of |g1(A) - g2(A)|^p)^(1/p) of functions g of sets; (n,).
 
-    Jousselme and Maupin (2012), section 3.1. Not divided by anything.
+    Jousselme and Maupin (2012). Not divided by anything.
 
     Parameters
     ----------
@@ -151,6 +179,13 @@ def minkowski(
         distance does not depend on which sets are listed; "contour" on single clusters.
     p : float
         At least 1: 2 is Euclidean, 1 city block, ``np.inf`` the largest difference.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, minkowski
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> round(float(minkowski([0, 1, 0, 0], [0, .2, .7, .1], focal, on="contour")), 2)
+    1.06
     """
     a, b = as_pair(m1, m2, focal)
     if on not in _ON:
@@ -183,6 +218,13 @@ def belief_interval_distance(
         Masses of two sources.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, belief_interval_distance
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> round(float(belief_interval_distance([0, 1, 0, 0], [0, .2, .7, .1], focal)), 2)
+    0.75
     """
     pair = as_pair(m1, m2, focal)
     (a, _), (b, full) = (on_power_set(m, focal) for m in pair)
@@ -208,6 +250,13 @@ def bhattacharyya(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np.
         Masses of two sources.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, bhattacharyya
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> round(float(bhattacharyya([0, 1, 0, 0], [0, .64, .36, 0], focal)), 2)
+    0.45
     """
     a, b = as_pair(m1, m2, focal)
     alike = np.sqrt(np.maximum(a, 0) * np.maximum(b, 0)).sum(axis=-1)

@@ -46,6 +46,16 @@ def random_masses(
         For ``"sparse"``: at most the number of sets there are.
     empty : bool
         Whether the empty set takes part as any other set does; otherwise it gets no mass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evdist.belief import FocalSets, random_masses
+    >>> m = random_masses(3, FocalSets.full(2), np.random.default_rng(0))
+    >>> m.shape
+    (3, 4)
+    >>> m.sum(axis=1).round(2)
+    array([1., 1., 1.])
     """
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}.")

@@ -30,6 +30,13 @@ def on_family(m: ArrayLike, focal: FocalSets, family: FocalSets) -> NDArray[np.f
         The sets that the columns are for.
     family : FocalSets
         About the same clusters. A focal set that it lacks must have no mass.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, on_family
+    >>> focal = FocalSets.of([[0], [0, 1]], 2)  # ∅, {0}, {0,1}
+    >>> on_family([0, .7, .3], focal, FocalSets.full(2))
+    array([0. , 0.7, 0. , 0.3])
     """
     M = as_masses(m, focal)
     if family.n_clusters != focal.n_clusters:
@@ -60,6 +67,15 @@ def on_power_set(m: ArrayLike, focal: FocalSets) -> tuple[NDArray[np.floating], 
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, on_power_set
+    >>> m, full = on_power_set([0, .7, .3], FocalSets.of([[0], [0, 1]], 2))
+    >>> full.names
+    ('∅', '{0}', '{1}', 'Ω')
+    >>> m
+    array([0. , 0.7, 0. , 0.3])
     """
     full = FocalSets.full(focal.n_clusters)
     return on_family(m, focal, focal if focal == full else full), full

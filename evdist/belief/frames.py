@@ -7,7 +7,7 @@ d        clusters of the fine frame
 groups   c disjoint sets of fine clusters that together make the fine frame: what each coarse
          cluster is made of
 
-References: Shafer (1976), chapter 6, for refinings and the inner and outer reduction; Shenoy and
+References: Shafer (1976) for refinings and the inner and outer reduction; Shenoy and
 Shafer (1990), Axioms for probability and belief-function propagation, for products of frames.
 """
 
@@ -48,6 +48,14 @@ def refine(
         Masses on the sets of the result.
     focal : FocalSets
         Over d clusters, by size.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, refine
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, family = refine([0, .7, 0, .3], focal, [[0, 1], [2]])
+    >>> {name: mass for name, mass in zip(family.names, m.round(2).tolist()) if mass}
+    {'{0,1}': 0.7, 'Ω': 0.3}
     """
     M = as_masses(m, focal)
     blocks, d = _blocks(groups)
@@ -89,6 +97,16 @@ def coarsen(
         Masses on the sets of the result.
     focal : FocalSets
         Over c clusters, by size.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, coarsen
+    >>> focal = FocalSets.simple(3)  # ∅, {0}, {1}, {2}, Ω
+    >>> m, family = coarsen([0, .5, .2, .1, .2], focal, [[0, 1], [2]])
+    >>> family.names
+    ('∅', '{0}', '{1}', 'Ω')
+    >>> m.round(2)
+    array([0. , 0.7, 0.1, 0.2])
     """
     M = as_masses(m, focal)
     blocks, d = _blocks(groups)
@@ -114,6 +132,15 @@ class ProductFrame:
     sizes : tuple of int
         Number of answers of each variable. Combinations are numbered like the elements of an
         array of that shape, the last variable fastest.
+
+    Examples
+    --------
+    >>> from evdist.belief import ProductFrame
+    >>> frame = ProductFrame((2, 3))
+    >>> frame.number((1, 0))
+    3
+    >>> frame.answers(5)
+    (1, 2)
     """
 
     sizes: tuple[int, ...]
@@ -197,6 +224,14 @@ def vacuous_extension(
         Masses on the sets of the result.
     focal : FocalSets
         Over ``frame.n_clusters`` clusters, by size.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, ProductFrame, vacuous_extension
+    >>> frame = ProductFrame((2, 3))  # two variables, of two and of three answers
+    >>> m, family = vacuous_extension([0, .7, 0, .3], FocalSets.full(2), frame, [0])
+    >>> {name: mass for name, mass in zip(family.names, m.round(2).tolist()) if mass}
+    {'{0,1,2}': 0.7, 'Ω': 0.3}
     """
     return refine(m, focal, frame.cylinders(variables))
 
@@ -219,6 +254,15 @@ def marginalise(
         The variables and their values.
     variables : iterable of int
         The variables that are kept.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, ProductFrame, marginalise
+    >>> frame = ProductFrame((2, 2))  # clusters 0..3: (0,0), (0,1), (1,0), (1,1)
+    >>> focal = FocalSets.of([[0], [0, 3]], 4)
+    >>> m, family = marginalise([0, .7, .3], focal, frame, [0])
+    >>> {name: mass for name, mass in zip(family.names, m.round(2).tolist()) if mass}
+    {'{0}': 0.7, 'Ω': 0.3}
     """
     return coarsen(m, focal, frame.cylinders(variables))
 

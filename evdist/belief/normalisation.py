@@ -34,6 +34,13 @@ def normalise(
         becomes vacuous: all mass on Omega, or, when Omega is not a focal set, equal masses on the
         focal singletons (on all non-empty focal sets when there are none). ``"yager"`` moves
         m(empty) to Omega, which must then be a focal set.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, normalise
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> normalise([.2, .4, .4, 0], focal)
+    array([0. , 0.5, 0.5, 0. ])
     """
     M = as_masses(m, focal)
     if rule == "dempster":

@@ -5,8 +5,7 @@ imply "s", and "s" implies "pl" and "q".
 
 References: Yager (1986), The entailment principle for Dempster-Shafer granules; Dubois and Prade
 (1986), A set-theoretic view of belief functions; Klawonn and Smets (1992), The dynamic of belief
-in the transferable belief model and specialization-generalization matrices; Denoeux (2008),
-section 2.3 and definitions 2 and 5.
+in the transferable belief model and specialization-generalization matrices; Denoeux (2008).
 """
 
 from __future__ import annotations
@@ -43,6 +42,13 @@ def is_more_committed(
         ``"pl"``: pl1(A) <= pl2(A) for all A. ``"q"``: q1(A) <= q2(A) for all A. ``"s"``: m1 is a
         specialisation of m2, see :func:`specialisation`; a flow problem per row. ``"w"``:
         w1 <= w2, where m(Omega) > 0. ``"v"``: v1 >= v2, where m(empty) > 0.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, is_more_committed
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> is_more_committed([[0, .8, 0, .2], [0, 0, .8, .2]], [0, .5, 0, .5], focal)
+    array([ True, False])
     """
     a, b = as_pair(m1, m2, focal)
     if order == "s":
@@ -81,6 +87,15 @@ def dempsterian_matrix(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
     -------
     (n, f, f) or (f, f) array
         S; one for each mass function.
+
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, dempsterian_matrix
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> S = dempsterian_matrix([0, .8, 0, .2], focal)
+    >>> (S @ [0, 0, .6, .4]).round(2)  # the conjunctive sum
+    array([0.48, 0.32, 0.12, 0.08])
     """
     M = as_masses(m, focal)
     column = {mask: q for q, mask in enumerate(focal.masks)}
@@ -117,6 +132,14 @@ def specialisation(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> NDArray[np
     -------
     (n, f, f) or (f, f) array
         NaN where there is none, m1 not being a specialisation of m2.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, specialisation
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> S = specialisation([0, .8, 0, .2], [0, .5, 0, .5], focal)
+    >>> S[:, 3].round(2)  # where the mass of {0,1} goes
+    array([0. , 0.6, 0. , 0.4])
     """
     pair = as_pair(m1, m2, focal)
     slack = max(SLACK[m.dtype.name] for m in pair)

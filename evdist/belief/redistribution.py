@@ -4,8 +4,8 @@ Where sources say sets that have no cluster in common, the product of their mass
 sets, in proportion to their masses. The empty set counts like any other: it meets nothing.
 
 References: Smarandache and Dezert (2005), Information fusion based on new proportional conflict
-redistribution rules, eq. (32), for PCR5; Martin and Osswald (2006), A new generalization of the
-proportional conflict redistribution rule stable in terms of decision, eq. (11), for PCR6. For two
+redistribution rules, for PCR5; Martin and Osswald (2006), A new generalization of the
+proportional conflict redistribution rule stable in terms of decision, for PCR6. For two
 sources they are the same rule.
 """
 
@@ -30,7 +30,7 @@ def pcr5(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> Combined:
     """PCR5 of two sources: m1(A) m2(B) of disjoint sets goes back to A and B.
 
     m(A) = conjunctive sum + sum over B disjoint from A of m1(A)^2 m2(B) / (m1(A) + m2(B)) and
-    the same with the sources exchanged; Smarandache and Dezert (2005), eq. (32).
+    the same with the sources exchanged; Smarandache and Dezert (2005).
 
     Parameters
     ----------
@@ -45,12 +45,20 @@ def pcr5(m1: ArrayLike, m2: ArrayLike, focal: FocalSets) -> Combined:
         Masses on the sets of the result.
     focal : FocalSets
         As of :func:`evdist.belief.conjunctive`.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, pcr5
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = pcr5([0, .8, 0, .2], [0, 0, .6, .4], focal)
+    >>> m.round(2)  # of the conflict, 0.48, set {0} gets back 0.8 / (0.8 + 0.6)
+    array([0.  , 0.59, 0.33, 0.08])
     """
     return pcr6([m1, m2], focal)
 
 
 def pcr6(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
-    """PCR6 of any number of sources; Martin and Osswald (2006), eq. (11).
+    """PCR6 of any number of sources; Martin and Osswald (2006).
 
     The product of masses m_1(X_1) ... m_s(X_s) of sets without a common cluster is divided among
     X_1, ..., X_s in proportion to these masses. Not associative, and so taken of all sources at
@@ -64,6 +72,14 @@ def pcr6(masses: Sequence[ArrayLike], focal: FocalSets) -> Combined:
         One per source.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, pcr6
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> m, _ = pcr6([[0, .8, 0, .2], [0, 0, .6, .4], [0, .5, 0, .5]], focal)
+    >>> m.round(2)
+    array([0.  , 0.65, 0.24, 0.11])
     """
     arrays = sources(masses, focal)
     joint, family = conjunctive(arrays, focal)

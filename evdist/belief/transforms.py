@@ -111,6 +111,13 @@ def plausibility_transform(m: ArrayLike, focal: FocalSets) -> NDArray[np.floatin
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, plausibility_transform
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> plausibility_transform([0, .5, .2, .3], focal).round(2)
+    array([0.62, 0.38])
     """
     pl = contour(normalise(m, focal), focal)
     return pl / pl.sum(axis=-1, keepdims=True)

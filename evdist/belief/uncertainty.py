@@ -4,7 +4,7 @@ All in bits. The empty set counts as Omega, as in the nonspecificity of a credal
 that fits no cluster says nothing of which it is. For Dempster's division by 1 - m(empty) instead,
 apply :func:`evdist.belief.normalise` first.
 
-References: Klir and Wierman (1999), Uncertainty-based information, chapter 3, for the measures of
+References: Klir and Wierman (1999), Uncertainty-based information, for the measures of
 1980 to 1995; Harmanec and Klir (1994), Measuring total uncertainty in Dempster-Shafer theory: a
 novel approach; Pal, Bezdek and Hemasinha (1993); Deng (2016), Deng entropy; Jirousek and Shenoy
 (2018), A new definition of entropy of belief functions in the Dempster-Shafer theory.
@@ -39,6 +39,13 @@ def nonspecificity(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, nonspecificity
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> nonspecificity([[0, 1, 0, 0], [0, 0, 0, 1]], focal)
+    array([0., 1.])
     """
     M = as_masses(m, focal)
     size = np.where(focal.cardinality == 0, focal.n_clusters, focal.cardinality)
@@ -54,6 +61,13 @@ def dissonance(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, dissonance
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> dissonance([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2) + 0.0
+    array([1., 0.])
     """
     return _measured(m, focal, lambda x, family: _expected_log(x, plausibility(x, family)))
 
@@ -67,6 +81,13 @@ def confusion(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, confusion
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> confusion([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2) + 0.0
+    array([1. , 0.5])
     """
     return _measured(m, focal, lambda x, family: _expected_log(x, belief(x, family)))
 
@@ -82,6 +103,13 @@ def discord(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, discord
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> discord([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1.  , 0.21])
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -102,6 +130,13 @@ def strife(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, strife
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> strife([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1.  , 0.21])
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -120,6 +155,13 @@ def mass_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, mass_entropy
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> mass_entropy([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1., 1.])
     """
     return _measured(m, focal, lambda x, family: _expected_log(x, x))
 
@@ -133,6 +175,13 @@ def pignistic_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, pignistic_entropy
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> pignistic_entropy([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1.  , 0.81])
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -153,6 +202,13 @@ def pal_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, pal_entropy
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> pal_entropy([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1. , 1.5])
     """
     return nonspecificity(m, focal) + mass_entropy(m, focal)
 
@@ -169,6 +225,13 @@ def deng_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floating]:
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, deng_entropy
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> deng_entropy([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1.  , 1.79])
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -191,6 +254,13 @@ def jirousek_shenoy_entropy(m: ArrayLike, focal: FocalSets) -> NDArray[np.floati
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, jirousek_shenoy_entropy
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> jirousek_shenoy_entropy([[0, .5, .5, 0], [0, .5, 0, .5]], focal).round(2)
+    array([1.  , 1.42])
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:
@@ -213,6 +283,13 @@ def aggregated_uncertainty(m: ArrayLike, focal: FocalSets) -> NDArray[np.floatin
         Masses.
     focal : FocalSets
         The sets that the columns are for.
+
+    Examples
+    --------
+    >>> from evdist.belief import FocalSets, aggregated_uncertainty
+    >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
+    >>> aggregated_uncertainty([[0, .5, .5, 0], [0, .7, 0, .3]], focal).round(2)  # p = (0.7, 0.3)
+    array([1.  , 0.88])
     """
 
     def measure(x: NDArray[Any], family: FocalSets) -> NDArray[Any]:

@@ -78,7 +78,7 @@ def test_evidence_commits_and_discounting_undoes(drawn, rate):
 
 @given(evidence(2))
 def test_some_orders_imply_others(drawn):
-    """w and v imply s, s implies pl and q; Denoeux (2008), section 2.3 and proposition 3."""
+    """w and v imply s, s implies pl and q; Denoeux (2008)."""
     focal, x, y = drawn
     full = FocalSets.full(focal.n_clusters)
     spread = np.zeros(len(full))
