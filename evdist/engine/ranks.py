@@ -5,6 +5,9 @@ round meet in a process group (gloo, or nccl with CUDA), work, and leave it. Bet
 is kept on the workers but the parts they were sent, so that a round can be done again: when a
 worker dies, the tasks of the others fail or are cancelled, and the round starts again on the
 workers that are left. What a round returned is the restore point.
+
+Ranks open connections of their own. Where a firewall stands between the workers, one of them has
+all parts: the bits do not depend on how parts are dealt.
 """
 
 from __future__ import annotations
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
 
 #: Seconds that ranks wait for each other, when they meet and in every step.
 MEETING, PATIENCE = 15.0, 600.0
+#: Seconds for one connection between two workers: the packet that asks for it is sent three times.
+_KNOCK = 5.0
+#: Port -> socket, of a worker that another one is to reach.
+_doors: dict[int, socket.socket] = {}
 
 
 class RankLostError(RuntimeError):
@@ -81,6 +88,29 @@ def _free_port(task: Callable[..., Any]) -> int:
     with socket.socket() as trial:
         trial.bind(("", 0))
         return trial.getsockname()[1]
+
+
+def _open_door() -> int:
+    """Listen on a port that is free; the kernel answers, no thread need wait."""
+    door = socket.socket()
+    door.bind(("", 0))
+    door.listen()
+    port = door.getsockname()[1]
+    _doors[port] = door
+    return port
+
+
+def _close_door(port: int) -> None:
+    _doors.pop(port).close()
+
+
+def _knock(host: str, port: int) -> bool:
+    """Whether this machine reaches that port."""
+    try:
+        socket.create_connection((host, port), timeout=_KNOCK).close()
+    except OSError:
+        return False
+    return True
 
 
 def _work(
@@ -152,6 +182,10 @@ class Ranks:
 
     def _try_deal(self) -> bool | None:
         self._workers = sorted(wait_for_workers(self._client))[: len(self._parts)]
+        try:
+            self._stay_where_ranks_meet()
+        except RankLostError:
+            return None
         self._sent = []
         for worker, share in zip(self._workers, shares(len(self._parts), self.world), strict=True):
             # A list by itself would be scattered item by item.
@@ -160,6 +194,26 @@ class Ranks:
                 return None
             self._sent += sent
         return True
+
+    def _stay_where_ranks_meet(self) -> None:
+        """Leave the first worker alone if another one cannot reach it."""
+        first, *others = self._workers
+        if not others:
+            return
+        (port,) = self._results([self._submit(first, _open_door)])
+        knocks = [self._submit(worker, _knock, _host(first), port) for worker in others]
+        apart = [w for w, met in zip(others, self._results(knocks), strict=True) if not met]
+        self._results([self._submit(first, _close_door, port)])
+        if apart:
+            self._workers = [first]
+            warnings.warn(
+                f"Worker {apart[0]} cannot reach port {port} of {first}: one worker does the work "
+                "of all, with the same result. To use them all let workers reach each other on "
+                "the ports that their system gives out (mostly 32768 to 60999); in the chart that "
+                "is networkPolicy.ranks: true.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def round(self, task: Callable[..., Any], *args: Any, start: str) -> list[Any]:
         """`task(group, its parts, *args)` on every worker at once; results by rank.
@@ -190,8 +244,7 @@ class Ranks:
         ) from lost
 
     def _round(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        first = self._workers[0]
-        host = first.split("://")[-1].rpartition(":")[0].strip("[]")
+        host = _host(self._workers[0])
         # All answer, and have loaded what they need, before they are to meet.
         asked = [self._submit(worker, _free_port, task) for worker in self._workers]
         port, *_ = self._results(asked)
@@ -236,6 +289,11 @@ class Ranks:
         there = set(self._client.nthreads())
         gone = ", ".join(sorted(lost | (set(self._workers) - there))) or "a worker"
         raise RankLostError(f"{gone} was lost.") from next(iter(errors), None)
+
+
+def _host(worker: str) -> str:
+    """The host of a worker's address, such as tls://10.0.0.1:8788."""
+    return worker.split("://")[-1].rpartition(":")[0].strip("[]")
 
 
 def _is_connection(error: BaseException) -> bool:

@@ -112,6 +112,30 @@ def test_a_meeting_that_failed_leaves_nothing_to_the_next(two_workers, tmp_path)
     assert found == [(0, [1.0, 4.0]), (1, [1.0, 4.0])]
 
 
+def _nobody_is_reached(host: str, port: int) -> bool:
+    return False
+
+
+def test_workers_behind_a_firewall_leave_the_work_to_one_of_them(two_workers, monkeypatch):
+    """As on Kubernetes with a network policy; it was tried there, too."""
+    monkeypatch.setattr(ranks_module, "_knock", _nobody_is_reached)
+    with pytest.warns(RuntimeWarning, match=r"cannot reach port \d+ of .*networkPolicy\.ranks"):
+        ranks = Ranks(two_workers, [3.0, 2.0], cuda=False)
+    assert ranks.world == 1
+    assert ranks.round(_gathered, start="nothing") == [(0, [3.0, 2.0])]
+    few = {"batch_size": 60, "n_shards": 2, "max_iter": 2}
+    with pytest.warns(RuntimeWarning, match="with the same result"):
+        alone = fitted(two_workers, **few)
+    same_bits(alone, fitted(**few))
+
+
+def test_a_worker_knows_whether_it_reaches_another_one():
+    port = ranks_module._open_door()
+    assert ranks_module._knock("127.0.0.1", port)
+    ranks_module._close_door(port)
+    assert not ranks_module._knock("127.0.0.1", port)
+
+
 @pytest.mark.parametrize(
     "options",
     [
