@@ -8,6 +8,7 @@ torch without CUDA's libraries (cpu_torch.py).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import BIN, CACHE, HERE, IMAGES, ROOT, call, say
+from cluster import BIN, CACHE, HERE, IMAGES, NEWER, ROOT, call, say
 
 PACKAGES = (
     "etcd-server etcd-client containerd runc containernetworking-plugins buildah debootstrap "
@@ -153,6 +154,50 @@ def image(tag: str) -> None:
     archive(name, f"evdist-{tag}")
 
 
+def newer(tag: str, old: str) -> None:
+    """The image that an upgrade brings: a layer over the old one, with evdist as it stands now."""
+    path = CACHE / "images" / f"evdist-{tag}.tar"
+    mark, now = path.with_suffix(".content"), content()
+    if path.exists() and mark.exists() and mark.read_text() == now:
+        return
+    container = buildah("from", "--pull=never", f"docker.io/library/evdist:{old}")
+    place = "/opt/evdist/lib/python3.11/site-packages/evdist"
+    buildah("add", "--quiet", container, ROOT / "evdist", place)
+    buildah("add", "--quiet", container, ROOT / "flows", "/app/flows")
+    buildah("config", "--label", f"evdist={now}", container)
+    name = f"docker.io/library/evdist:{tag}"
+    buildah("commit", "--quiet", "--rm", container, name)
+    archive(name, f"evdist-{tag}")
+    mark.write_text(now)
+
+
+def content() -> str:
+    """A name for the files of evdist that go into the image."""
+    found = hashlib.sha256()
+    for path in sorted([*(ROOT / "evdist").rglob("*"), *(ROOT / "flows").rglob("*")]):
+        if path.is_file() and "__pycache__" not in path.parts:
+            found.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def prometheus() -> None:
+    """Debian's Prometheus, for the alerts."""
+    image = IMAGES["prometheus"]
+    if (CACHE / "images" / "prometheus.tar").exists():
+        return
+    container = buildah("from", "--pull=never", BASE)
+    buildah("add", "--quiet", container, "/usr/bin/prometheus", "/usr/bin/prometheus")
+    buildah("config", "--entrypoint", json.dumps(["/usr/bin/prometheus"]), container)
+    buildah("commit", "--quiet", "--rm", container, image)
+    archive(image, "prometheus")
+
+
+def images() -> None:
+    image("0.1.0")
+    newer(NEWER, "0.1.0")
+    prometheus()
+
+
 def main() -> None:
     if missing := [name for name in PACKAGES if not _installed(name)]:
         raise SystemExit(f"apt-get install --no-install-recommends {' '.join(missing)}")
@@ -163,7 +208,7 @@ def main() -> None:
         "cores, an hour on busy ones; what is there already is kept")  # fmt: skip
     # One of them loads while the other computes.
     with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(programs), pool.submit(image, "0.1.0")]:
+        for done in [pool.submit(programs), pool.submit(images)]:
             done.result()
     say(f"built after {(time.monotonic() - began) / 60:.0f} minutes")
 

@@ -35,7 +35,9 @@ PKI = STATE / "pki"
 _CGROUPS = Path("/sys/fs/cgroup")
 _ROOT_CGROUP = "evdist-cluster"
 NODES = [Node(number) for number in range(1, int(os.environ.get("EVDIST_NODES", "2")) + 1)]
-IMAGES = {"pause": "localhost/pause:1", "coredns": "localhost/coredns:1"}
+IMAGES = {name: f"localhost/{name}:1" for name in ("pause", "coredns", "prometheus")}
+#: Tag of the image that an upgrade brings.
+NEWER = "0.1.1"
 
 
 def say(text: str) -> None:
@@ -252,14 +254,14 @@ def images(node: Node) -> None:
     """Bring the images that were built into the node's containerd."""
     folder = STATE / node.name
     ctr = inside(node.name, "ctr", "--address", folder / "containerd.sock", "-n", "k8s.io")
-    there = call(*ctr, "images", "ls", "-q").split()
     for archive in sorted((CACHE / "images").glob("*.tar")):
         names = json.loads(archive.with_suffix(".json").read_text())
-        if not set(names) <= set(there):
-            say(
-                f"{node.name}: importing {', '.join(names)} ({archive.stat().st_size / 1e6:.0f} MB)"
-            )
-            call(*ctr, "images", "import", archive)
+        about, there = archive.stat(), folder / "images" / archive.stem
+        if there.exists() and there.read_text() == str(about.st_mtime_ns):
+            continue
+        say(f"{node.name}: importing {', '.join(names)} ({about.st_size / 1e6:.0f} MB)")
+        call(*ctr, "images", "import", archive)
+        files.write(there, str(about.st_mtime_ns))
 
 
 def outside() -> None:

@@ -198,3 +198,77 @@ def test_torch_without_a_gpu_wants_no_packages_of_cuda():
 def test_the_values_of_the_trial_are_locked():
     text = (CLUSTER / "values.yaml").read_text()
     assert "0.0.0.0/0" not in text
+
+
+# ---------------------------------------------------------------------- alerts
+MONITOR = {
+    "metadata": {"name": "evdist", "namespace": "ours"},
+    "spec": {
+        "selector": {
+            "matchLabels": {"app.kubernetes.io/instance": "evdist"},
+            "matchExpressions": [
+                {"key": "app.kubernetes.io/component", "operator": "In", "values": ["a", "b"]}
+            ],
+        },
+        "endpoints": [{"port": "web", "path": "/metrics"}, {"port": "more", "path": "/m"}],
+    },
+}
+
+
+def test_every_endpoint_of_a_monitor_is_scraped_where_its_labels_are():
+    from prometheus import scrapes
+
+    one, other = scrapes(MONITOR)
+    assert (one["metrics_path"], other["metrics_path"]) == ("/metrics", "/m")
+    assert one["kubernetes_sd_configs"] == [
+        {"role": "endpoints", "namespaces": {"names": ["ours"]}}
+    ]
+    kept = {
+        rule["source_labels"][0]: rule["regex"]
+        for rule in one["relabel_configs"]
+        if rule.get("action") == "keep"
+    }
+    label = "__meta_kubernetes_service_label_app_kubernetes_io"
+    assert kept == {
+        f"{label}_instance": "evdist",
+        f"{label}_component": "a|b",
+        "__meta_kubernetes_endpoint_port_name": "web",
+    }
+
+
+def test_rules_wait_seconds_and_those_of_an_hour_meet_a_smaller_number():
+    from prometheus import sooner
+
+    def rule(expr: str, **more: str) -> dict[str, Any]:
+        rules = [{"alert": "EvdistJobsQueued", "expr": expr, **more}]
+        return {"spec": {"groups": [{"name": "g", "rules": rules}]}}
+
+    given = rule("waiting > 3600", **{"for": "5m"})
+    (found,) = sooner(given)["groups"][0]["rules"]
+    assert (found["expr"], found["for"]) == ("waiting > 20", "10s")
+    assert given == rule("waiting > 3600", **{"for": "5m"})
+    with pytest.raises(ValueError, match="EvdistJobsQueued: > 3600 is not in waiting > 7200"):
+        sooner(rule("waiting > 7200"))
+
+
+def test_every_alert_of_the_chart_is_caused_on_the_trial_cluster():
+    from alerts import CAUSES
+
+    text = (ROOT / "helm" / "evdist" / "templates" / "monitoring.yaml").read_text()
+    caused = [alert for _, alerts in CAUSES.values() for alert in alerts]
+    assert sorted(caused) == sorted(re.findall(r"alert: (\w+)", text))
+
+
+def test_a_change_of_evdist_is_another_image(tmp_path, monkeypatch):
+    import build
+
+    (tmp_path / "evdist").mkdir()
+    (tmp_path / "flows").mkdir()
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    (tmp_path / "evdist" / "a.py").write_text("1")
+    before = build.content()
+    (tmp_path / "evdist" / "__pycache__").mkdir()
+    (tmp_path / "evdist" / "__pycache__" / "a.pyc").write_text("compiled")
+    assert build.content() == before
+    (tmp_path / "evdist" / "a.py").write_text("2")
+    assert build.content() != before
