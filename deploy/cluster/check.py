@@ -11,7 +11,9 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
+from adaptive import operator
 from alerts import alerts
 from cluster import kubectl, say
 from faults import faults
@@ -27,6 +29,7 @@ from trial import (
     local,
     ready,
 )
+from volume import volume
 
 
 def smoke() -> str:
@@ -55,16 +58,35 @@ def job() -> str:
         return f"{Submitted(*BIG).end()}; masses {local(*BIG)[:16]}..."
 
 
+#: Algorithm, or what is asked of it -> a small job.
+OTHERS: dict[str, tuple[int, int, int, int, dict[str, Any]]] = {
+    "EVCLUS": (2000, 4, 3, 3, {}),
+    "predict": (2000, 4, 3, 3, {"new": 500}),
+    "ECM": (2000, 4, 3, 3, {"algorithm": "ECM"}),
+    "Bootclus": (2000, 4, 3, 3, {"algorithm": "Bootclus", "n_bootstrap": 20}),
+    # A shard for each worker, as on the cluster.
+    "NN-EVCLUS": (2000, 4, 3, 4, {"algorithm": "NNEVCLUS", "max_iter": 5, "n_init": 1,
+                                  "n_shards": 2, "batch_size": 200}),
+}  # fmt: skip
+
+
 def others() -> str:
-    """Bootclus and NN-EVCLUS, small."""
-    told = []
+    """Small jobs of other kinds; NN-EVCLUS with and without a policy that lets ranks meet."""
     with forwarded():
-        for what in (
-            (2000, 4, 3, 3, {"algorithm": "Bootclus", "n_bootstrap": 20}),
-            (2000, 4, 3, 4, {"algorithm": "NNEVCLUS", "max_iter": 5, "n_init": 1}),
-        ):
-            told.append(f"{what[4]['algorithm']}: {Submitted(*what).end()}")
+        told = [f"{name}: {_other(*what)}" for name, what in OTHERS.items()]
+        install(("--set", "networkPolicy.ranks=true"))
+        n, d, c, seed, given = OTHERS["NN-EVCLUS"]
+        told.append(f"NN-EVCLUS, ranks let in: {_other(n, d, c, seed + 1, given)}")
+        install()
+    if ["one worker" in one for one in told] != ["NN-EVCLUS: " in one for one in told]:
+        raise SystemExit(f"Ranks must stay with one worker where they are not let in: {told}")
     return "; ".join(told)
+
+
+def _other(*what: Any) -> str:
+    job = Submitted(*what)
+    said = job.end()
+    return f"{said}, by one worker" if "one worker does the work" in job.warnings() else said
 
 
 # ---------------------------------------------------------------------- network policies
@@ -132,6 +154,8 @@ CHECKS: dict[str, Callable[[], str]] = {
     "policies": policies,
     "alerts": alerts,
     "faults": faults,
+    "volume": volume,
+    "operator": operator,
 }
 
 

@@ -39,11 +39,15 @@ def helm(*arguments: str) -> str:
                         "--namespace", NAMESPACE))  # fmt: skip
 
 
-def python(text: str, *arguments: str) -> subprocess.Popen[str]:
-    """A client on the machine outside."""
-    environment = [f"{key}={value}" for key, value in ENVIRONMENT.items()]
-    command = inside("outside", "env", "-C", ROOT, *environment, sys.executable, "-c", text,
-                     *arguments)  # fmt: skip
+def python(text: str, *arguments: str, storage: str | None = None) -> subprocess.Popen[str]:
+    """A client on the machine outside; where the storage is a folder, with the account of pods."""
+    given, account = dict(ENVIRONMENT), []
+    if storage is not None:
+        given |= {"EVDIST_STORAGE": storage, "HOME": "/tmp", "NUMBA_CACHE_DIR": "/tmp/numba-evdist"}
+        account = ["setpriv", "--reuid=10001", "--regid=10001", "--clear-groups"]
+    environment = [f"{key}={value}" for key, value in given.items()]
+    command = inside("outside", *account, "env", "-C", ROOT, *environment, sys.executable, "-c",
+                     text, *arguments)  # fmt: skip
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -108,7 +112,9 @@ given = json.loads(sys.argv[5])
 name = given.pop("algorithm", "EVCLUS")
 rng = np.random.default_rng(seed)
 centres = rng.normal(scale=given.pop("spread", 8.0), size=(c, d))
-X = centres[rng.integers(0, c, n)] + rng.normal(size=(n, d))
+new = given.pop("new", 0)
+X = centres[rng.integers(0, c, n + new)] + rng.normal(size=(n + new, d))
+X, placed = X[:n], X[n:]
 def digest(mass):
     return hashlib.sha256(np.ascontiguousarray(np.asarray(mass)).tobytes()).hexdigest()
 """
@@ -117,15 +123,18 @@ _LOCAL = (
     + """
 warnings.simplefilter("ignore")
 model = getattr(evdist, name)(n_clusters=c, random_state=0, **given).fit(X)
-print(digest(model.credal_partition_.mass))
+print(digest(model.predict_mass(placed) if new else model.credal_partition_.mass))
 """
 )
 _CLUSTER = (
     _DATA
     + """
-job = evdist.Client(user="trial").submit(X, name.lower(), n_clusters=c, random_state=0, **given)
+client = evdist.Client(user="trial")
+job = client.submit(X, name.lower(), n_clusters=c, random_state=0, **given)
 print(job.id, flush=True)
 job.wait(3000, bar=False, restarts=int(sys.argv[6]))
+if new:
+    job = client.predict(job, placed).wait(3000, bar=False)
 print(digest(job.result().mass))
 """
 )
@@ -150,10 +159,11 @@ class Submitted:
     """A job that a client outside waits for."""
 
     id: str
+    storage: str | None = None
 
-    def __init__(self, *what: Any, restarts: int = 5):
-        self.what, self.began = what, time.monotonic()
-        self._client = python(_CLUSTER, *_given(*what), str(restarts))
+    def __init__(self, *what: Any, restarts: int = 5, storage: str | None = None):
+        self.what, self.began, self.storage = what, time.monotonic(), storage
+        self._client = python(_CLUSTER, *_given(*what), str(restarts), storage=storage)
         assert self._client.stdout is not None
         self.id = self._client.stdout.readline().strip()
         if "-" not in self.id:
@@ -176,12 +186,17 @@ class Submitted:
                 "print(j.status, n.stage if n else '', n.sweep if n else 0)")  # fmt: skip
 
         def look() -> bool:
-            said = python(text, self.id).communicate()[0].split()
+            said = python(text, self.id, storage=self.storage).communicate()[0].split()
             if said and said[0] == "done":
                 raise AssertionError("the job was done before the fault: make it longer")
             return len(said) == 3 and said[1] == "fit" and int(said[2]) > 2
 
         wait_for("the fit", look, 600)
+
+    def warnings(self) -> str:
+        """What the finished job warned of."""
+        text = "import evdist, sys; print(evdist.Client().job(sys.argv[1]).metrics()['warnings'])"
+        return python(text, self.id, storage=self.storage).communicate()[0].strip()
 
     def end(self) -> str:
         """Wait for the answer; what came of it, and when."""
