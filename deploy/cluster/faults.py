@@ -234,6 +234,8 @@ FAULTS: dict[str, Act] = {
 
 def fault(name: str) -> str:
     """One fault in the middle of a job; the time is from the fault to the right end."""
+    for component in ("scheduler", "worker", "prefect", "prefect-worker"):
+        ready(component)
     submitted = Submitted(*LONG)
     submitted.sweeping()
     hit = time.monotonic()
@@ -256,6 +258,4 @@ def faults(*names: str) -> str:
                 found = f"FAILED: {error}"
             say(f"{name}: {found}")
             told.append(f"\n  {name}: {found}")
-            for component in ("scheduler", "worker", "prefect", "prefect-worker"):
-                ready(component)
     return "".join(told)

@@ -155,6 +155,18 @@ def local(*what: Any) -> str:
     return kept.read_text()
 
 
+_ASKED = """
+import os, urllib.request
+urllib.request.urlopen(os.environ["EVDIST_API_URL"] + "/ready", timeout=5)
+print("yes")
+"""
+
+
+def _answers() -> bool:
+    """Whether the port-forward to Prefect's server is there, and its database behind it."""
+    return python(_ASKED).communicate()[0] == "yes\n"
+
+
 class Submitted:
     """A job that a client outside waits for."""
 
@@ -163,6 +175,7 @@ class Submitted:
 
     def __init__(self, *what: Any, restarts: int = 5, storage: str | None = None):
         self.what, self.began, self.storage = what, time.monotonic(), storage
+        wait_for("Prefect's server", _answers)
         self._client = python(_CLUSTER, *_given(*what), str(restarts), storage=storage)
         assert self._client.stdout is not None
         self.id = self._client.stdout.readline().strip()
