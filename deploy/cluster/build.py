@@ -84,9 +84,11 @@ def archive(image: str, name: str) -> None:
     """An image as a file that containerd imports; not compressed, which takes longer than it."""
     path = CACHE / "images" / f"{name}.tar"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    buildah("push", "--quiet", image, f"docker-archive:{path}:{image}")
+    whole = path.with_suffix(".new")  # what is cut off must not look like it
+    whole.unlink(missing_ok=True)
+    buildah("push", "--quiet", image, f"docker-archive:{whole}:{image}")
     path.with_suffix(".json").write_text(json.dumps([image]))
+    whole.rename(path)
     say(f"{image}: {path.stat().st_size / 1e6:.0f} MB")
 
 
