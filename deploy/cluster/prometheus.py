@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster import IMAGES, kubectl, wait_for
+from policies import selects
 from trial import NAMESPACE, RELEASE
 
 #: As `networkPolicy.monitoringNamespace` of the chart.
@@ -27,46 +28,30 @@ _SOONER = {
 }
 
 
-def scrapes(monitor: Object) -> list[dict[str, Any]]:
-    """What the operator makes of a ServiceMonitor: one job of Prometheus for each endpoint."""
+def scrapes(monitor: Object, services: list[Object]) -> list[dict[str, Any]]:
+    """What the operator makes of a ServiceMonitor: one job of Prometheus for each endpoint.
+
+    Debian's Prometheus cannot ask Kubernetes: the services' names are asked of the DNS service.
+    """
     meta, spec = monitor["metadata"], monitor["spec"]
-    conditions = [
-        *(_keep(_label(key), value) for key, value in spec["selector"]["matchLabels"].items()),
-        *(
-            _keep(_label(one["key"]), "|".join(one["values"]))
-            for one in spec["selector"].get("matchExpressions", [])
-        ),
-    ]
-    return [
-        {
-            "job_name": f"{meta['namespace']}/{meta['name']}/{number}",
-            "metrics_path": endpoint["path"],
-            "scrape_interval": "5s",
-            "kubernetes_sd_configs": [
-                {"role": "endpoints", "namespaces": {"names": [meta["namespace"]]}}
-            ],
-            "relabel_configs": [
-                *conditions,
-                _keep("__meta_kubernetes_endpoint_port_name", endpoint["port"]),
-                _name("__meta_kubernetes_namespace", "namespace"),
-                _name("__meta_kubernetes_pod_name", "pod"),
-                _name("__meta_kubernetes_service_name", "service"),
-            ],
-        }
-        for number, endpoint in enumerate(spec["endpoints"])
-    ]
-
-
-def _label(key: str) -> str:
-    return "__meta_kubernetes_service_label_" + re.sub(r"\W", "_", key)
-
-
-def _keep(source: str, value: str) -> dict[str, Any]:
-    return {"source_labels": [source], "regex": value, "action": "keep"}
-
-
-def _name(source: str, target: str) -> dict[str, Any]:
-    return {"source_labels": [source], "target_label": target}
+    ours = [one for one in services if selects(spec["selector"], one["metadata"]["labels"])]
+    found = []
+    for number, endpoint in enumerate(spec["endpoints"]):
+        for service in ours:
+            for port in service["spec"]["ports"]:
+                if port["name"] == endpoint["port"]:
+                    name = f"{service['metadata']['name']}.{meta['namespace']}.svc.cluster.local"
+                    found.append(
+                        {
+                            "job_name": f"{meta['name']}/{number}/{service['metadata']['name']}",
+                            "metrics_path": endpoint["path"],
+                            "dns_sd_configs": [{"names": [name], "type": "A",
+                                                "port": port["port"], "refresh_interval": "5s"}],
+                            "relabel_configs": [{"target_label": "namespace",
+                                                 "replacement": meta["namespace"]}],
+                        }
+                    )  # fmt: skip
+    return found
 
 
 def sooner(rules: Object, seconds: int = 10) -> dict[str, Any]:
@@ -83,19 +68,18 @@ def sooner(rules: Object, seconds: int = 10) -> dict[str, Any]:
     return found
 
 
-def settings(monitors: list[Object]) -> dict[str, Any]:
+def settings(monitors: list[Object], services: list[Object]) -> dict[str, Any]:
     """prometheus.yml"""
     return {
         "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
         "rule_files": ["/etc/prometheus/rules.yml"],
-        "scrape_configs": [job for monitor in monitors for job in scrapes(monitor)],
+        "scrape_configs": [job for monitor in monitors for job in scrapes(monitor, services)],
     }
 
 
 def objects(files: Mapping[str, str]) -> dict[str, Any]:
-    """Prometheus in its namespace; it may read endpoints, and nothing else."""
+    """Prometheus in its namespace."""
     meta = {"name": "prometheus", "namespace": MONITORING}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "prometheus"}
     container = {
         "name": "prometheus",
         "image": IMAGES["prometheus"],
@@ -108,47 +92,21 @@ def objects(files: Mapping[str, str]) -> dict[str, Any]:
                          {"name": "data", "mountPath": "/data"}],
     }  # fmt: skip
     spec = {
-        "serviceAccountName": "prometheus",
+        "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
         "containers": [container],
         "volumes": [{"name": "config", "configMap": {"name": "prometheus"}},
                     {"name": "data", "emptyDir": {}}],
     }  # fmt: skip
     labels = {"app": "prometheus"}
+    template = {"metadata": {"labels": labels}, "spec": spec}
     items: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MONITORING}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "prometheus"},
-            "rules": [{"apiGroups": [""], "verbs": ["get", "list", "watch"],
-                       "resources": ["services", "endpoints", "pods"]}],
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "prometheus"},
-            "roleRef": role,
-            "subjects": [{"kind": "ServiceAccount", **meta}],
-        },
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(files)},
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": meta,
-            "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": spec},
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": meta,
-            "spec": {"selector": labels, "ports": [{"name": "web", "port": 9090}]},
-        },
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
+         "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": meta,
+         "spec": {"selector": labels, "ports": [{"name": "web", "port": 9090}]}},
     ]  # fmt: skip
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
@@ -161,7 +119,7 @@ def up() -> set[str]:
     quick = sooner(rules)
     # JSON is YAML.
     content = {
-        "prometheus.yml": json.dumps(settings(monitors), indent=1),
+        "prometheus.yml": json.dumps(settings(monitors, _listed("services")), indent=1),
         "rules.yml": json.dumps(quick, indent=1),
     }
     kubectl("apply", "-f", "-", input=json.dumps(objects(content)))

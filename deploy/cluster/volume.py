@@ -18,7 +18,10 @@ from trial import LONG, NAMESPACE, Submitted, forwarded, install
 #: Where all see it.
 DATA = Path("/data")
 _MB = 400
-_VALUES = ("--set", "storage.kind=pvc,storage.pvc.existingClaim=shared,storage.url=")
+_VALUES = (
+    "--set", "storage.kind=pvc,storage.pvc.existingClaim=shared",
+    "--set", "storage.url=,storage.endpoint=,storage.region=,storage.existingSecret=",
+)  # fmt: skip
 
 
 @contextmanager

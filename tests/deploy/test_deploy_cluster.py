@@ -215,24 +215,28 @@ MONITOR = {
 }
 
 
-def test_every_endpoint_of_a_monitor_is_scraped_where_its_labels_are():
+def service(name: str, component: str, *ports: str) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/instance": "evdist", "app.kubernetes.io/component": component}
+    numbered = [{"name": port, "port": number} for number, port in enumerate(ports, 9000)]
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"ports": numbered}}
+
+
+def test_every_endpoint_of_a_monitor_is_scraped_at_the_services_that_it_selects():
     from prometheus import scrapes
 
-    one, other = scrapes(MONITOR)
-    assert (one["metrics_path"], other["metrics_path"]) == ("/metrics", "/m")
-    assert one["kubernetes_sd_configs"] == [
-        {"role": "endpoints", "namespaces": {"names": ["ours"]}}
-    ]
-    kept = {
-        rule["source_labels"][0]: rule["regex"]
-        for rule in one["relabel_configs"]
-        if rule.get("action") == "keep"
-    }
-    label = "__meta_kubernetes_service_label_app_kubernetes_io"
-    assert kept == {
-        f"{label}_instance": "evdist",
-        f"{label}_component": "a|b",
-        "__meta_kubernetes_endpoint_port_name": "web",
+    services = [service("one", "a", "comm", "web"), service("two", "b", "more"),
+                service("other", "c", "web")]  # fmt: skip
+    found = {
+        job["dns_sd_configs"][0]["names"][0]: (
+            job["metrics_path"], job["dns_sd_configs"][0]["port"], job["relabel_configs"]
+        )
+        for job in scrapes(MONITOR, services)
+    }  # fmt: skip
+    # Alerts ask for the namespace.
+    ours = [{"target_label": "namespace", "replacement": "ours"}]
+    assert found == {
+        "one.ours.svc.cluster.local": ("/metrics", 9001, ours),
+        "two.ours.svc.cluster.local": ("/m", 9000, ours),
     }
 
 
