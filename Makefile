@@ -58,7 +58,7 @@ cluster: $(VENV)/.installed-dev ## a real Kubernetes of two nodes on this machin
 cluster-down: ## end it; what was built is kept
 	$(BIN)/python deploy/cluster/cluster.py down
 
-test-cluster: ## the chart, jobs, policies and faults on it: an hour
+test-cluster: ## the chart, jobs, policies, alerts and faults on it: hours
 	$(BIN)/python deploy/cluster/check.py
 
 bench: ## list the benchmarks and how each is run

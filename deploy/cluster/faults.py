@@ -226,8 +226,8 @@ FAULTS: dict[str, Act] = {
     "the nodes apart for 20 s": _cut(20.0),
     "DNS deleted": _no_dns,
     "certificates expired for a minute": _expired,
+    "helm upgrade, other values": _rollout("--set", "dask.workers.scratch=3Gi"),
     "helm upgrade, another image": _rollout("--set", f"image.tag={NEWER}"),
-    "helm upgrade, other values": _rollout("--set", f"image.tag={NEWER},dask.workers.scratch=3Gi"),
     "helm rollback": _rollback,
 }
 
