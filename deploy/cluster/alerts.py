@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 
 import prometheus
 from cluster import kubectl, say, wait_for
@@ -236,7 +236,4 @@ def _caused(cause: Cause, wanted: tuple[str, ...]) -> str:
         for alert in wanted:
             prometheus.fires(alert, LIMIT)
             found.append(f"{alert} after {time.monotonic() - began:.0f} s")
-    with suppress(SystemExit):
-        kubectl("-n", NAMESPACE, "wait", "--for=condition=Ready", "pods", "-l",
-                "app.kubernetes.io/component in (worker, scheduler)", "--timeout=120s")  # fmt: skip
     return f"{', '.join(found)} ({caused:.0f} s of them to cause it)"
