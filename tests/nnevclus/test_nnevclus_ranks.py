@@ -117,7 +117,7 @@ def _nobody_is_reached(host: str, port: int) -> bool:
 
 
 def test_workers_behind_a_firewall_leave_the_work_to_one_of_them(two_workers, monkeypatch):
-    """As on Kubernetes with a network policy; it was tried there, too."""
+    """As on Kubernetes with a network policy."""
     monkeypatch.setattr(ranks_module, "_knock", _nobody_is_reached)
     with pytest.warns(RuntimeWarning, match=r"cannot reach port \d+ of .*networkPolicy\.ranks"):
         ranks = Ranks(two_workers, [3.0, 2.0], cuda=False)
