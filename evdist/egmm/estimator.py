@@ -104,6 +104,8 @@ class EGMM(RowMasses, CredalClusterer):
     3
     """
 
+    _takes_copies = False  # a Gaussian needs a row of its own
+
     n_clusters: int | Sequence[int] = 3
     _: KW_ONLY
     focal_sets: str | FocalSets = "pairs"

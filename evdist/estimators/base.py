@@ -70,7 +70,8 @@ class CredalEstimator(SavedModel, SweepCallbacks):
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, **check)
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
-        if check.get("reset", True) and getattr(self, "metric", None) not in _NO_COLUMNS:
+        related = getattr(self, "metric", None) in _NO_COLUMNS
+        if check.get("reset", True) and self._takes_copies and not related:
             tell_of_copies(X, getattr(self, "n_clusters", None))
         if hasattr(self, "scale"):
             X = self._scaled(X, fitted=not check.get("reset", True))
@@ -106,6 +107,8 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
     #: Whether X may be a sparse matrix of attributes.
     _takes_sparse = False
+    #: Whether X may have fewer different rows than clusters; else the estimator refuses them.
+    _takes_copies = True
 
     def _elements(
         self, X: NDArray[Any], reset: bool = True, ensure_min_samples: int = 1

@@ -78,7 +78,7 @@ def tell_of_copies(X: NDArray[Any], n_clusters: Any) -> None:
 
     Nearly always the first rows show that it has enough, and no other is looked at.
     """
-    if not isinstance(n_clusters, Integral) or n_clusters < 2:
+    if not isinstance(n_clusters, Integral) or not 2 <= int(n_clusters) <= len(X):
         return
     for rows in (X[: 20 * int(n_clusters)], X):
         different = len(np.unique(rows, axis=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
-from service.servers import dask_cluster
+from service.servers import dask_cluster, wait_for
 
 from evdist import run
 
@@ -27,9 +28,14 @@ def browser():
         found.close()
 
 
+def metrics_of(dashboard: str) -> str:
+    with urllib.request.urlopen(f"{dashboard}/metrics") as reply:
+        return reply.read().decode()
+
+
 def test_a_fit_can_be_watched_and_its_report_read(browser, tmp_path):
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "x.npy", rng.normal(size=(2000, 3)) + 5 * rng.integers(0, 3, (2000, 1)))
+    np.save(tmp_path / "x.npy", rng.normal(size=(6000, 3)) + 5 * rng.integers(0, 3, (6000, 1)))
     config = {
         "folder": str(tmp_path / "job"),
         "data": {"url": str(tmp_path / "x.npy")},
@@ -43,18 +49,17 @@ def test_a_fit_can_be_watched_and_its_report_read(browser, tmp_path):
         page.goto(f"{dask.dashboard}/evdist")
         page.get_by_text("fall of J").wait_for(timeout=120_000)
         page.get_by_text("of 300").wait_for(timeout=120_000)
+        told = re.compile(r'evdist_objective\{job="([^"]+)",stage="fit"\}')
+        found = wait_for("the objective", lambda: told.search(metrics_of(dask.dashboard)), 60)
         assert page.get_by_text("colour step").count() == 1
         assert page.get_by_role("link", name="Evdist").count() == 1  # in the bar of pages
         assert page.locator("canvas").count() >= 3
         with urllib.request.urlopen(f"{dask.dashboard}/evdist.json") as reply:
             assert b'"stage"' in reply.read()
-        with urllib.request.urlopen(f"{dask.dashboard}/metrics") as reply:
-            metrics = reply.read().decode()
         result = job.result(timeout=240)
-    assert f'evdist_objective{{job="{result.folder.id}",stage="fit"}}' in metrics
+    assert found[1] == result.folder.id
     page.goto(f"file://{result.report}")
     assert page.title() == "Three <b>groups</b>"
-    pictures = page.locator("img")
-    assert pictures.count() >= 4
-    drawn = pictures.evaluate_all("found => found.map(one => one.naturalWidth)")
-    assert all(width > 0 for width in drawn)
+    assert page.locator("#answer").inner_text().startswith("6,000 objects in 3 clusters")
+    assert page.locator("#object-map canvas").first.bounding_box()["width"] > 300
+    assert page.locator(".figures svg").count() >= 4
