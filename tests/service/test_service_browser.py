@@ -35,7 +35,7 @@ def metrics_of(dashboard: str) -> str:
 
 def test_a_fit_can_be_watched_and_its_report_read(browser, tmp_path):
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "x.npy", rng.normal(size=(6000, 3)) + 5 * rng.integers(0, 3, (6000, 1)))
+    np.save(tmp_path / "x.npy", rng.normal(size=(60_000, 3)) + 5 * rng.integers(0, 3, (60_000, 1)))
     config = {
         "folder": str(tmp_path / "job"),
         "data": {"url": str(tmp_path / "x.npy")},
@@ -60,6 +60,6 @@ def test_a_fit_can_be_watched_and_its_report_read(browser, tmp_path):
     assert found[1] == result.folder.id
     page.goto(f"file://{result.report}")
     assert page.title() == "Three <b>groups</b>"
-    assert page.locator("#answer").inner_text().startswith("6,000 objects in 3 clusters")
+    assert page.locator("#answer").inner_text().startswith("60,000 objects in 3 clusters")
     assert page.locator("#object-map canvas").first.bounding_box()["width"] > 300
     assert page.locator(".figures svg").count() >= 4
