@@ -192,6 +192,7 @@ def test_the_distance_to_the_empty_set_is_that_between_objects(X):
     assert ECM(3, delta=7, random_state=0).fit(X).delta_ == 7
 
 
+@pytest.mark.filterwarnings("ignore:X has 1 different row")
 def test_equal_objects_share_all_clusters():
     model = ECM(2, random_state=0).fit(np.ones((5, 2)))
     np.testing.assert_allclose(model.credal_partition_.mass, np.tile([0, 1, 1, 1], (5, 1)) / 3)
