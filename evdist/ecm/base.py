@@ -55,6 +55,7 @@ class PrototypeClusterer(RowMasses, CredalClusterer):
     #: With focal_sets="select", the nearest clusters of a cluster that form pairs with it.
     pair_neighbours: int
     _mass_type = np.float32
+    _least_different = 1  # identical rows get masses, which say nothing
 
     def _keep(self, model: Model) -> None:
         self._model = model

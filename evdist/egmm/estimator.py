@@ -104,7 +104,7 @@ class EGMM(RowMasses, CredalClusterer):
     3
     """
 
-    _takes_copies = False  # a Gaussian needs a row of its own
+    _least_different = np.inf  # it refuses them: a Gaussian needs a row of its own
 
     n_clusters: int | Sequence[int] = 3
     _: KW_ONLY

@@ -71,8 +71,8 @@ class CredalEstimator(SavedModel, SweepCallbacks):
         X = validate_data(self, X, dtype=list(self._table_types), ensure_all_finite=False, **check)
         refuse_bad_values(X)
         related = getattr(self, "metric", None) in _NO_COLUMNS
-        if check.get("reset", True) and self._takes_copies and not related:
-            tell_of_copies(X, getattr(self, "n_clusters", None))
+        if check.get("reset", True) and not related:
+            tell_of_copies(X, getattr(self, "n_clusters", None), self._least_different)
         if hasattr(self, "scale"):
             X = self._scaled(X, fitted=not check.get("reset", True))
         return X
@@ -107,8 +107,8 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
     #: Whether X may be a sparse matrix of attributes.
     _takes_sparse = False
-    #: Whether X may have fewer different rows than clusters; else the estimator refuses them.
-    _takes_copies = True
+    #: With fewer different rows than clusters, but so many, a fit warns; of fewer it says more.
+    _least_different: float = 2
 
     def _elements(
         self, X: NDArray[Any], reset: bool = True, ensure_min_samples: int = 1

@@ -73,8 +73,8 @@ class CopiesWarning(UserWarning):
     """Fewer different rows than clusters."""
 
 
-def tell_of_copies(X: NDArray[Any], n_clusters: Any) -> None:
-    """Warn where X has fewer different rows than clusters: some of these must stay empty.
+def tell_of_copies(X: NDArray[Any], n_clusters: Any, least: float) -> None:
+    """Warn where X has `least` different rows or more, but fewer than clusters.
 
     Nearly always the first rows show that it has enough, and no other is looked at.
     """
@@ -84,6 +84,8 @@ def tell_of_copies(X: NDArray[Any], n_clusters: Any) -> None:
         different = len(np.unique(rows, axis=0))
         if different >= n_clusters:
             return
+    if different < least:
+        return
     warnings.warn(
         f"X has {different} different row{'s' * (different > 1)} for {n_clusters} clusters, so "
         f"that some of these stay empty. Ask for {different} at most.",
