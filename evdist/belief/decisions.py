@@ -58,7 +58,7 @@ def expected_loss(
     --------
     >>> from evdist.belief import FocalSets, expected_loss
     >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
-    >>> loss = [[0, 1], [1, 0], [.2, .2]]  # say 0, say 1, ask somebody
+    >>> loss = [[0, 1], [1, 0], [.2, .2]]  # say 0, say 1, ask an expert
     >>> expected_loss([0, .3, .1, .6], focal, loss).round(2)
     array([0.4, 0.6, 0.2])
     >>> expected_loss([0, .3, .1, .6], focal, loss, expectation="upper").round(2)
@@ -106,7 +106,7 @@ def best_act(
     --------
     >>> from evdist.belief import FocalSets, best_act
     >>> focal = FocalSets.full(2)  # ∅, {0}, {1}, {0,1}
-    >>> loss = [[0, 1], [1, 0], [.2, .2]]  # say 0, say 1, ask somebody
+    >>> loss = [[0, 1], [1, 0], [.2, .2]]  # say 0, say 1, ask an expert
     >>> best_act([[0, .9, 0, .1], [0, .3, .1, .6]], focal, loss)
     array([0, 2])
     """
