@@ -111,7 +111,6 @@ class TestFit:
         assert found.credal_partition_.mass.shape == (301, 8)
         assert found.objective_ < more.objective_ * 1.01
 
-    @pytest.mark.filterwarnings("ignore:X has 1 different row")
     def test_equal_objects_are_refused(self, on_torch):
         with pytest.raises(ValueError, match="All dissimilarities are zero"):
             models(np.ones((50, 2), np.float32), d0="auto")[1]
