@@ -107,7 +107,8 @@ class CredalEstimator(SavedModel, SweepCallbacks):
 
     #: Whether X may be a sparse matrix of attributes.
     _takes_sparse = False
-    #: With fewer different rows than clusters, but so many, a fit warns; of fewer it says more.
+    #: `_table` warns where X has fewer different rows than clusters, but at least so many. Where it
+    #: has fewer still, the estimator's own checks refuse it.
     _least_different: float = 2
 
     def _elements(
