@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from playwright.sync_api import Page, sync_playwright
+from report_pages import place
 
 from evdist import CredalPartition, FocalSets
 from evdist.report import write_report
@@ -48,20 +48,6 @@ def report(folder: Path) -> Path:
 
 def listed(page: Page) -> list[str]:
     return page.locator("#object-list tbody th").all_inner_texts()
-
-
-def place(page: Page, name: str) -> tuple[float, float]:
-    """Where an object lies in the window."""
-    data = json.loads(page.locator("#object-data").text_content() or "")
-    i = data["id"].index(name)
-    canvas = page.locator(".map canvas")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    (mx, my), (cx, cy), (sx, sy) = json.loads(canvas.get_attribute("data-view") or "")
-    return (
-        box["x"] + mx + (data["x"][i] - cx) * sx,
-        box["y"] + my - (data["y"][i] - cy) * sy,
-    )
 
 
 def test_pointing_at_an_object_tells_its_id_and_values(page):

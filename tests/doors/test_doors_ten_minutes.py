@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
+from report_pages import place
 from typer.testing import CliRunner
 
 from evdist import ECM, EVCLUS
@@ -77,7 +78,8 @@ def test_its_report_can_be_used_in_a_browser(followed):
         page.goto(f"file://{followed / 'customers.html'}")
         page.fill("#object-search", "c007")
         assert page.locator("#object-list tbody th").all_inner_texts() == ["c007"]
-        page.locator('[data-id="c007"]').hover()
+        page.wait_for_selector("canvas[data-view]")
+        page.mouse.move(*place(page, "c007"))
         told = page.locator("#object-tip").inner_text()
         assert told.startswith("c007") and "city\n–" in told, "as it stands in the table: missing"
         page.fill("#object-search", "")

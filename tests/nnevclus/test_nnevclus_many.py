@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from evdist import EVCLUS, NNEVCLUS
 from evdist.belief import FocalSets
+from evdist.estimators.checks import CopiesWarning
 from evdist.nnevclus.loss import KeptPairs, Near, all_pairs, kept_pairs
 
 C, N = 26, 800
@@ -114,7 +115,8 @@ def test_the_start_is_told():
 
 
 def test_equal_objects_are_no_error():
-    """Fewer groups than clusters, of objects that are equal."""
+    """Fewer groups than clusters, of objects that are equal: it is told, and fitted."""
     Z = np.repeat(X[:20], 20, axis=0)
-    model = NNEVCLUS(C, **QUICK).fit(Z)
+    with pytest.warns(CopiesWarning, match="20 different rows for 26 clusters"):
+        model = NNEVCLUS(C, **QUICK).fit(Z)
     np.testing.assert_allclose(model.credal_partition_.mass.sum(axis=1), 1, atol=1e-6)
