@@ -33,11 +33,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
-from sklearn import neighbors
 from sklearn.utils.validation import validate_data
 
 from evdist.estimators.checks import integer, positive, random_of
 from evdist.features.base import RowTransformer
+from evdist.kernels.neighbours import NeighbourIndex
+from evdist.kernels.threads import thread_count
 from evdist.partition.rows import block_rows
 
 
@@ -62,7 +63,7 @@ class GeodesicMap(RowTransformer):
         The graph is built on so many objects, drawn at random, or on all when there are not more.
         Every other object, old or new, is reached through its nearest anchors.
     n_jobs : int, default=None
-        Threads of the neighbour search, as in scikit-learn.
+        Threads of the neighbour search; None is all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
         Draws the anchors and the landmarks.
 
@@ -111,8 +112,8 @@ class GeodesicMap(RowTransformer):
         if len(X) > self.n_anchors:
             chosen = np.sort(rng.choice(len(X), int(self.n_anchors), replace=False))
         self.anchors_ = X[chosen]
-        self._index = neighbors.NearestNeighbors(n_jobs=self.n_jobs).fit(self.anchors_)
-        graph = joined(neighbour_graph(self._index, self._near), self._index)
+        self._at = _Anchors.of(self.anchors_)
+        graph = joined_graph(self._at, self._near, thread_count(self.n_jobs))
         # In units of the typical step, so that powers neither overflow nor vanish.
         self._unit = _typical(graph.data)
         graph.data = np.maximum(graph.data / self._unit, 1e-12) ** self.power
@@ -146,7 +147,7 @@ class GeodesicMap(RowTransformer):
         made.anchors_, made.landmarks_, made._table = anchors, landmarks, arrays["table"]
         made._unit, made.n_features_in_ = unit, anchors.shape[1]
         made._n_features_out = len(landmarks)
-        made._index = neighbors.NearestNeighbors().fit(anchors)
+        made._at = _Anchors.of(anchors)
         return made
 
     @property
@@ -155,60 +156,79 @@ class GeodesicMap(RowTransformer):
 
     def _features(self, X: NDArray) -> NDArray[np.float64]:
         out = np.empty((len(X), self._n_features_out))
-        K = self._near + 1
-        step = block_rows(K * self._n_features_out)
+        anchor, far = self._at.search(X, self._near + 1, thread_count(self.n_jobs))
+        reach = (far / self._unit) ** self.power
+        step = block_rows(anchor.shape[1] * self._n_features_out)
         for lo in range(0, len(X), step):
-            far, anchor = self._index.kneighbors(X[lo : lo + step], K)
-            reach = (far / self._unit) ** self.power
-            ways = reach[:, :, None] + self._table[anchor]
+            ways = reach[lo : lo + step, :, None] + self._table[anchor[lo : lo + step]]
             out[lo : lo + step] = self._unit * ways.min(axis=1) ** (1.0 / self.power)
         return out
 
 
-def neighbour_graph(index: neighbors.NearestNeighbors, K: int) -> sparse.csr_array:
-    """Distances between each fitted object and its K nearest others, both ways: (m, m)."""
-    graph = sparse.csr_array(index.kneighbors_graph(n_neighbors=K, mode="distance"))
+@dataclass(frozen=True)
+class _Anchors:
+    """The anchors where neighbours are looked for: about their middle, in single precision."""
+
+    index: NeighbourIndex
+    middle: NDArray[np.float64]
+    #: A power of two, so that squares neither overflow nor vanish.
+    unit: float
+
+    @classmethod
+    def of(cls, anchors: NDArray[np.float64]) -> _Anchors:
+        middle = np.median(anchors, axis=0)
+        unit = float(2.0 ** np.frexp(np.abs(anchors - middle).max())[1])
+        return cls(NeighbourIndex.build((anchors - middle) / unit, seed=0), middle, unit)
+
+    def nearest(self, K: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Of each anchor the K nearest others and how far they are, the nearest first."""
+        order = self.index.order
+        near, far = np.empty((len(order), K), np.int64), np.empty((len(order), K))
+        places, squared = self.index.nearest(K, threads)
+        near[order], far[order] = order[places], self.unit * np.sqrt(squared, dtype=float)
+        return near, far
+
+    def search(
+        self, X: NDArray[np.float64], K: int, threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Of each row the K nearest anchors and how far they are, the nearest first."""
+        places, squared = self.index.search((X - self.middle) / self.unit, K, threads)
+        return self.index.order[places], self.unit * np.sqrt(squared, dtype=float)
+
+    def gaps(
+        self, part: NDArray[np.int64], threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """For every part but the largest, the shortest way to another: from, to, how far."""
+        order = self.index.order
+        own = part[order]
+        some = np.flatnonzero(own != np.bincount(part).argmax())
+        place, squared = self.index.nearest_outside(own, some, threads)
+        rank = np.lexsort((squared, own[some]))
+        first = rank[np.unique(own[some][rank], return_index=True)[1]]
+        far = self.unit * np.sqrt(squared[first], dtype=float)
+        return order[some[first]], order[place[first]], far
+
+
+def joined_graph(anchors: _Anchors, K: int, threads: int = 1) -> sparse.csr_array:
+    """Distances between each anchor and its K nearest others, both ways, parts joined: (m, m).
+
+    Each round joins every part but the largest with the one nearest to it.
+    """
+    near, far = anchors.nearest(K, threads)
+    m = len(near)
     # Copies are at distance zero, which a sparse matrix would take for no edge.
-    graph.data = np.maximum(graph.data, np.finfo(float).tiny)
-    return graph.maximum(graph.T.tocsr())
-
-
-def joined(graph: sparse.csr_array, index: neighbors.NearestNeighbors) -> sparse.csr_array:
-    """The graph with its parts joined: each round joins every part with the one nearest to it."""
-    X = index._fit_X
+    far = np.maximum(far, np.finfo(float).tiny)
+    first = np.arange(0, m * K + 1, K)
+    graph = sparse.csr_array((far.ravel(), near.ravel(), first), shape=(m, m))
+    graph = graph.maximum(graph.T.tocsr())
     while True:
         count, part = connected_components(graph, directed=False)
         if count == 1:
             return graph
-        largest = int(np.bincount(part).argmax())
-        edges = _shortest_gaps(X, part, largest, index)
-        i, j, d = (np.array(column) for column in zip(*edges, strict=True))
-        more = sparse.csr_array((d, (i, j)), shape=graph.shape)
+        i, j, gap = anchors.gaps(part.astype(np.int64), threads)
+        gap = np.maximum(gap, np.finfo(float).tiny)
+        more = sparse.csr_array((gap, (i, j)), shape=graph.shape)
         graph = graph.maximum(more).maximum(more.T.tocsr())
-
-
-def _shortest_gaps(
-    X: NDArray, part: NDArray, largest: int, index: neighbors.NearestNeighbors
-) -> list[tuple[int, int, float]]:
-    """For every part but the largest, the shortest way to another part: (from, to, distance)."""
-    n = len(X)
-    best: dict[int, tuple[float, int, int]] = {}
-    waiting = np.flatnonzero(part != largest)
-    K = 32
-    while len(waiting):
-        K = min(2 * K, n)
-        far, near = index.kneighbors(X[waiting], K)
-        outside = part[near] != part[waiting][:, None]
-        first = outside.argmax(axis=1)
-        found = outside[np.arange(len(waiting)), first]
-        for row in np.flatnonzero(found):
-            i, d, j = int(waiting[row]), far[row, first[row]], int(near[row, first[row]])
-            best[part[i]] = min(best.get(part[i], (np.inf, 0, 0)), (float(d), i, j))
-        # Who has K nearer companions than the gap that its part has found cannot have a shorter.
-        reached = far[:, -1]
-        bound = np.array([best.get(p, (np.inf, 0, 0))[0] for p in part[waiting]])
-        waiting = waiting[~found & (reached < bound)]
-    return [(i, j, max(d, np.finfo(float).tiny)) for d, i, j in best.values()]
 
 
 def _typical(steps: NDArray) -> float:

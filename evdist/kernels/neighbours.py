@@ -60,7 +60,8 @@ class NeighbourIndex:
         """Sort rows X (n, d) into cells; same (X, seed), same cells."""
         X = np.ascontiguousarray(X, np.float32)
         n = len(X)
-        centre = X[np.linspace(0, n - 1, min(n, 10_000)).astype(np.int64)].mean(axis=0)
+        # The median: a single wild value would take the mean far from all others.
+        centre = np.median(X[np.linspace(0, n - 1, min(n, 10_000)).astype(np.int64)], axis=0)
         X = X - centre
         with one_blas_thread():
             cell = _cells(X, np.random.default_rng([seed, n, 41]), threads)
@@ -118,6 +119,30 @@ class NeighbourIndex:
 
         run_parts(work, [q for q in range(self.cells) if begin[q] < begin[q + 1]], threads, True)
         return places, squared
+
+    def nearest_outside(
+        self, part: NDArray[np.int64], rows: NDArray[np.int64], threads: int = 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The place of the row nearest to each of `rows` in another part, and squared distances.
+
+        part (n,) and rows are in cell order. All rows are compared: the gap may be wide.
+        """
+        place, squared = np.empty(len(rows), np.int64), np.empty(len(rows), np.float32)
+
+        def work(lo: int) -> None:
+            mine = rows[lo : lo + _BLOCK]
+            score = np.full(len(mine), np.inf, np.float32)
+            found = np.zeros((len(mine), 1), np.int32)
+            for at in range(0, self.n, 4 * _BLOCK):
+                to = min(at + 4 * _BLOCK, self.n)
+                product = self.rows[mine] @ self.rows[at:to].T
+                _keep_outside(product, self.half[at:to], at, part[at:to], part[mine], score, found)
+            far = np.empty((len(mine), 1), np.float32)
+            _measure(self.rows, self.rows[mine], found, far)
+            place[lo : lo + _BLOCK], squared[lo : lo + _BLOCK] = found[:, 0], far[:, 0]
+
+        run_parts(work, range(0, len(rows), _BLOCK), threads, blas=True)
+        return place, squared
 
     def _near_cells(self) -> NDArray[np.int64]:
         """The NEAR cells nearest to each, itself first: (C, at most NEAR)."""
@@ -284,6 +309,17 @@ def _keep_nearest(product, half, lo, own, mine, score, places):
                 score[r, p] = s
                 places[r, p] = lo + t
                 worst = score[r, k - 1]
+
+
+@njit(error_model="numpy")
+def _keep_outside(product, half, lo, part, own, score, found):
+    """Keep in found[r, 0] the row of another part than own[r] with the least half |y|^2 - x'y."""
+    for r in range(product.shape[0]):
+        for t in range(product.shape[1]):
+            s = half[t] - product[r, t]
+            if s < score[r] and part[t] != own[r]:
+                score[r] = s
+                found[r, 0] = lo + t
 
 
 @njit(error_model="numpy", fastmath={"reassoc", "contract"})
