@@ -70,7 +70,7 @@ def test_the_speed_is_readable(rate, words):
 # ---------------------------------------------------------------------- the log
 def test_the_log_gets_one_record_per_sweep(X, caplog):
     with caplog.at_level(logging.INFO, logger="evdist"):
-        model = EVCLUS(3, random_state=0, callbacks=[LogProgress()]).fit(X)
+        model = EVCLUS(3, metric="euclidean", random_state=0, callbacks=[LogProgress()]).fit(X)
     said = [record.getMessage() for record in caplog.records]
     assert said[:3] == ["choose d0", "first masses", "draw pairs"]
     assert len(said) == 3 + model.n_iter_
@@ -129,7 +129,7 @@ def test_lines_are_neither_wrapped_nor_styled():
 
 
 def test_the_standard_error_output_is_the_default(X, capsys):
-    EVCLUS(3, random_state=0, callbacks=[ProgressBar()]).fit(X)
+    EVCLUS(3, metric="euclidean", random_state=0, callbacks=[ProgressBar()]).fit(X)
     said = capsys.readouterr()
     assert said.out == ""
     lines = said.err.splitlines()
@@ -177,7 +177,7 @@ def test_the_bar_never_goes_back(monkeypatch):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_one_bar_serves_several_fits(X, terminal):
     file, console = output(terminal=terminal)
-    model = EVCLUS(3, random_state=0, callbacks=[ProgressBar(console)])
+    model = EVCLUS(3, metric="euclidean", random_state=0, callbacks=[ProgressBar(console)])
     model.fit(X)
     once = file.getvalue()
     model.fit(X)
@@ -194,21 +194,23 @@ def test_the_bar_is_taken_away_when_a_fit_fails(X):
 
     bar = ProgressBar(console)
     with pytest.raises(RuntimeError, match="stopped by hand"):
-        EVCLUS(3, random_state=0, callbacks=[bar, fail]).fit(X)
+        EVCLUS(3, metric="euclidean", random_state=0, callbacks=[bar, fail]).fit(X)
     assert bar._view is None
     assert SHOW_CURSOR in file.getvalue().split("\n")[-1]
 
 
 def test_an_estimator_with_listeners_can_be_copied():
-    model = EVCLUS(3, callbacks=[ProgressBar(), LogProgress()])
+    model = EVCLUS(3, metric="euclidean", callbacks=[ProgressBar(), LogProgress()])
     for twin in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert [type(c) for c in twin.callbacks] == [ProgressBar, LogProgress]
 
 
 def test_listeners_change_no_bit(X):
-    quiet = EVCLUS(3, random_state=0).fit(X)
+    quiet = EVCLUS(3, metric="euclidean", random_state=0).fit(X)
     _, console = output(terminal=True)
-    heard = EVCLUS(3, random_state=0, callbacks=[ProgressBar(console), LogProgress()]).fit(X)
+    heard = EVCLUS(
+        3, metric="euclidean", random_state=0, callbacks=[ProgressBar(console), LogProgress()]
+    ).fit(X)
     np.testing.assert_array_equal(quiet.credal_partition_.mass, heard.credal_partition_.mass)
 
 
@@ -253,7 +255,7 @@ def test_the_bar_waits_until_the_kernels_are_there(verbose, monkeypatch):
     places = {"evdist.progress:ProgressBar": Shown}
     monkeypatch.setattr(callbacks, "load", lambda place: places.get(place, function))
     monkeypatch.setattr(callbacks, "is_compiled", is_loaded)
-    model = EVCLUS(verbose=verbose)
+    model = EVCLUS(metric="euclidean", verbose=verbose)
     with model._reporting() as report:
         report(Progress("choose d0", 0, 0))
         function.overloads = {"signature": "code"}
@@ -311,7 +313,7 @@ def test_a_notebook_is_not_flooded(cell, monkeypatch):
 
 
 def test_a_fit_and_its_text_in_a_notebook(cell, X):
-    EVCLUS(3, random_state=0, verbose=True).fit(X)
+    EVCLUS(3, metric="euclidean", random_state=0, verbose=True).fit(X)
     assert "choose d0" in cell.pictures[0] and "sweeps, objective" in cell.pictures[-1]
 
 

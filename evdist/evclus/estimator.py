@@ -25,7 +25,7 @@ from evdist.evclus.begin import layout_of
 from evdist.evclus.checks import USUAL, checked_settings
 from evdist.evclus.floor import is_less_noise
 from evdist.evclus.groups import Groups
-from evdist.evclus.input import rows_to_compare
+from evdist.evclus.input import metric_asked, rows_to_compare
 from evdist.evclus.kept import some_pairs
 from evdist.evclus.maps import MAPS, compared, load_map, map_name, save_map
 from evdist.evclus.memory import check_disk, check_memory, worker_need
@@ -76,18 +76,22 @@ class EVCLUS(RowMasses, CredalClusterer):
     n_dissimilarities : int or "auto", default=100
         k, the number of random other objects that each object is compared with; n - 1 or more
         means the full matrix. "auto" is the full matrix up to 400 objects and 100 beyond.
-    metric : str or callable, default="euclidean"
-        "euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation", "hamming",
-        "mahalanobis"; "precomputed" for a square matrix of dissimilarities; "pairs" for rows
-        (i, j, dissimilarity); or a function of two rows, called as metric(X[i], X[j]) with i < j.
-        "geodesic" measures along the data, for clusters of any shape: all rows, including new
-        ones, are first mapped by `evdist.features.GeodesicMap`. "layout" lays neighbours together
-        and strangers apart, for clusters in many attributes (`evdist.features.NeighbourLayout`).
-        "auto" combines all three: with four columns and 500 objects or more an object's masses are
-        the mean of those that several views give it (`views_`, docs/decisions/metric-auto.md);
-        with fewer columns a sample is clustered with "euclidean" and "geodesic", and the one whose
-        clusters separate fewer neighbours is taken; with fewer objects it is "euclidean".
-        A sparse matrix always holds the dissimilarities of the pairs it stores.
+    metric : str or callable, default="auto"
+        "auto" looks at the data in several ways. With four columns and 500 objects or more an
+        object's masses are the mean of those that several views give it (`views_`); with two or
+        three columns a sample is clustered with "euclidean" and with "geodesic", and the clearer
+        one is taken; with fewer objects it is "euclidean". It is "euclidean", too, where something
+        says that objects are compared in one way: a number as `d0`, sparse rows, partitions, and
+        with four columns or more given masses, links, weights and `focal_sets` other than
+        "simple". See docs/decisions/metric-auto.md.
+        "euclidean" is the fastest, for millions of objects; "sqeuclidean", "cityblock",
+        "chebyshev", "cosine", "correlation", "hamming", "mahalanobis"; "precomputed" for a square
+        matrix of dissimilarities; "pairs" for rows (i, j, dissimilarity); or a function of two
+        rows, called as metric(X[i], X[j]) with i < j. "geodesic" measures along the data, for
+        clusters of any shape: all rows, including new ones, are first mapped by
+        `evdist.features.GeodesicMap`. "layout" lays neighbours together and strangers apart, for
+        clusters in many attributes (`evdist.features.NeighbourLayout`).
+        A sparse square matrix always holds the dissimilarities of the pairs it stores.
     scale : {"standard", "robust"} or None, default=None
         Centre each column of X and divide it by its spread: mean and standard deviation, or
         median and interquartile range. New objects are scaled in the same way.
@@ -210,7 +214,7 @@ class EVCLUS(RowMasses, CredalClusterer):
     n_clusters: int | Literal["auto"] = 4
     _: KW_ONLY
     n_dissimilarities: int | Literal["auto"] = 100
-    metric: str | Callable = "euclidean"
+    metric: str | Callable = "auto"
     scale: str | None = None
     noise_floor: bool | Literal["auto"] = "auto"
     focal_sets: str | FocalSets = "simple"
@@ -271,7 +275,9 @@ class EVCLUS(RowMasses, CredalClusterer):
         if in_partitions(self, X, client, linked=linked, weighted=weighted):
             fit_model_in_partitions(self, X, seed, client)
             return self
-        X, data, c, self._map = rows_to_compare(self, X, seed, attributes)
+        X, data, c, self._map = rows_to_compare(
+            self, X, seed, metric_asked(self, X), attributes, alone=not (linked or weighted)
+        )
         settings = checked_settings(self, data, seed, c)
         metric = self._resolved if self._map is None else compared(self._map)
         constraints = Constraints.of(
@@ -294,7 +300,7 @@ class EVCLUS(RowMasses, CredalClusterer):
                 data, settings, constraints=constraints, weight=weight,
                 site=site_of(self, client, rows), report=report, known=known,
             )  # fmt: skip
-        return self._take(fit, linked=bool(constraints))
+        return self._take(fit)
 
     def sample_pairs(self, X: Any, *, client: Any = None) -> Self:
         """Draw only the pairs that :meth:`fit` will compare, and store them in `checkpoint`.
@@ -302,7 +308,8 @@ class EVCLUS(RowMasses, CredalClusterer):
         Where the fit will be done in partitions, lay these out instead.
 
         The fit that follows finds them there. A list of pairs, a fit without a folder, and a GPU,
-        which makes them faster than it could read them, need nothing of the kind.
+        which makes them faster than it could read them, need nothing of the kind; nor does one that
+        maps its rows first (metric "auto", "geodesic" and "layout").
 
         Parameters
         ----------
@@ -317,7 +324,10 @@ class EVCLUS(RowMasses, CredalClusterer):
             if self.checkpoint is not None:
                 partition_site(self, client).lay_out(X)
             return self
-        _, data, c, self._map = rows_to_compare(self, X, seed)
+        metric = metric_asked(self, X)
+        if isinstance(metric, str) and metric in ("auto", *MAPS):
+            return self  # the fit maps the rows first, and would map them again
+        _, data, c, self._map = rows_to_compare(self, X, seed, metric)
         settings = checked_settings(self, data, seed, c)
         if has_device(self, client):
             return self
@@ -381,25 +391,23 @@ class EVCLUS(RowMasses, CredalClusterer):
 
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]
-        return isinstance(self.metric, str) and self.metric in SPARSE_METRICS
+        return isinstance(self.metric, str) and self.metric in ("auto", *SPARSE_METRICS)
 
     @property
     def _numeric(self) -> bool:
         return not callable(self.metric)
 
-    def _take(self, fit: Fit, linked: bool = False) -> Self:
+    def _take(self, fit: Fit) -> Self:
         self.d0_ = fit.d0
         self.d0_curve_ = fit.d0_curve
         self._landmarks = fit.landmarks
         self._kept = fit.kept or some_pairs(fit.pairs, fit.order)
         solution = fit.solution
         partition = CredalPartition(fit.mass, fit.focal_sets)
-        simple = fit.focal_sets == FocalSets.simple(fit.focal_sets.n_clusters)
-        views = self._map if isinstance(self._map, Views) and simple and not linked else None
-        if views is not None and isinstance(fit.mass, np.ndarray):
+        if isinstance(self._map, Views) and isinstance(fit.mass, np.ndarray):
             # The objective is that of the joint fit, and so are the conflicts.
             self._kept = self._kept.with_conflicts(partition)
-            partition = CredalPartition(views.match(fit.mass), fit.focal_sets)
+            partition = CredalPartition(self._map.match(fit.mass), fit.focal_sets)
         self._finish(partition, solution.history, solution.converged, sweeps="sweeps")
         return self
 

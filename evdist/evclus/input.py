@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from evdist.data.inputs import load
 from evdist.data.pair_checks import checked_pairs
@@ -14,19 +15,29 @@ from evdist.estimators.checks import integer
 from evdist.estimators.number import clusters_for
 from evdist.evclus.floor import check_noise_floor, less_noise
 from evdist.evclus.maps import MAPS, Map, compared, mapped
-from evdist.evclus.shapes import less_cut
+from evdist.evclus.shapes import clearer_metric
 from evdist.evclus.views import has_views, viewed
 from evdist.kernels.threads import thread_count
 
 
+def metric_asked(model: Any, X: Any) -> Any:
+    """The metric of an EVCLUS `model`; "auto" is Euclidean for sparse rows and a distance as d0."""
+    if not isinstance(model.metric, str) or model.metric != "auto":
+        return model.metric
+    return "auto" if isinstance(model.d0, str) and not sparse.issparse(X) else "euclidean"
+
+
 def rows_to_compare(
-    model: Any, X: Any, seed: int, attributes: Any = None
+    model: Any, X: Any, seed: int, metric: Any, attributes: Any = None, alone: bool = True
 ) -> tuple[Any, Source | PairList, int, Map | None]:
-    """The rows, their dissimilarities, the number of clusters, and what mapped the rows."""
-    listed = is_pair_list(X, model.metric)
+    """The rows, their dissimilarities, the number of clusters, and what mapped the rows.
+
+    `alone`: without links and weights, which views know nothing of.
+    """
+    listed = is_pair_list(X, metric)
     noise_floor = check_noise_floor(model.noise_floor)
     X = load(X) if listed else model._table(X, ensure_min_samples=2)
-    metric, threads, made = model.metric, thread_count(model.n_jobs), None
+    threads, made = thread_count(model.n_jobs), None
     if not listed and isinstance(X, np.ndarray) and X.dtype.kind == "f":
         _refuse_large(X)
     if isinstance(metric, str) and metric in ("auto", *MAPS) and not listed:
@@ -35,10 +46,14 @@ def rows_to_compare(
         # Modes are counted where the rows lie, not where they are mapped to.
         c = integer("n_clusters", clusters_for(model.n_clusters, X), 1)
         if metric == "auto" and has_views(X, c):
+            # Masses that are given and other sets of clusters are of one way of comparing, too.
+            alone = alone and isinstance(model.init, str) and model.focal_sets == "simple"
+            metric = "views" if alone else "euclidean"
+        elif metric == "auto":
+            metric = clearer_metric(model, X, c, seed)
+        if metric == "views":
             X, made = viewed(model, X, c, seed)
             metric = compared(made)
-        elif metric == "auto":
-            metric = less_cut(model, X, c, seed)
         if metric in MAPS:
             X, made = mapped(metric, X, seed, model.n_jobs)
             metric = compared(made)

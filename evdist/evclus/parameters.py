@@ -12,7 +12,7 @@ class EVCLUSParameters(Parameters):
 
     n_clusters: int | Literal["auto"] = 4
     n_dissimilarities: int | Literal["auto"] = 100
-    metric: str = "euclidean"
+    metric: str = "auto"
     scale: str | None = None
     noise_floor: bool | Literal["auto"] = "auto"
     focal_sets: str = "simple"

@@ -1,9 +1,11 @@
-"""metric="auto": straight distances or the way along the data, whichever cuts the neighbours less.
+"""metric="auto" with few columns: straight distances or the way along the data, the clearer one.
 
 Clusters that bend are found along the data, clusters that touch by straight distances. Which of the
 two lies before us is seen without labels: objects of one cluster are each other's neighbours. So a
-sample is clustered both ways, and the one whose clusters lose the smaller share of their edges in
-the neighbour graph is taken (`conductance`). docs/decisions/metric-auto.md has the measurements.
+sample is clustered both ways. How doubtful a partition is follows from two shares: of the edges of
+the neighbour graph that its clusters lose (`conductance`), and of the objects that are not sure. Of
+the clearer one, which is taken, their product is smaller. docs/decisions/metric-auto.md has the
+measurements.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from evdist.evclus.views import FROM_COLUMNS, FROM_OBJECTS
 SAMPLE, PER_CLUSTER = 1_000, 30
 
 
-def less_cut(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
-    """The metric for an EVCLUS with these settings; "euclidean" if both cut alike.
+def clearer_metric(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
+    """The metric for an EVCLUS with these settings; "euclidean" if both are as clear.
 
     With so many columns that there would be views of more objects, "euclidean" always: of a few
     hundred objects, distances along the data were never better (docs/decisions/metric-auto.md).
@@ -43,12 +45,17 @@ def less_cut(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit that follows says it of all objects
-        found = {
-            metric: type(model)(**settings | {"metric": metric}).fit(some).labels_
+        doubt = {
+            metric: _doubt(type(model)(**settings | {"metric": metric}).fit(some), graph)
             for metric in ("euclidean", "geodesic")
         }
-    cut = {metric: conductance(labels, graph, n_clusters) for metric, labels in found.items()}
-    return min(cut, key=cut.__getitem__)  # the first of two equal ones
+    return min(doubt, key=doubt.__getitem__)  # the first of two equal ones
+
+
+def _doubt(model: Any, graph: sparse.csr_array) -> float:
+    """How little a partition is to be believed: 0 if it cuts nothing, or all are sure."""
+    sure = float(model.credal_partition_.decide().sure.mean())
+    return conductance(model.labels_, graph, model.n_clusters_) * (1.0 - sure)
 
 
 def conductance(labels: NDArray, graph: sparse.csr_array, n_clusters: int) -> float:

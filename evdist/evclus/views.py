@@ -26,14 +26,16 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from evdist.engine.progress import Progress
 from evdist.features.layout import NeighbourLayout
 from evdist.partition import CredalPartition
 from evdist.stores.arrays import read_arrays, write_arrays
@@ -142,27 +144,32 @@ def viewed(
     model: Any, X: NDArray[Any], n_clusters: int, seed: int
 ) -> tuple[NDArray[np.float32], Views]:
     """The bets of all views of an EVCLUS `model` on rows X, and the views."""
-    if not isinstance(model.d0, str):
-        raise ValueError(
-            f"metric='auto' compares objects in several ways, each with a d0 of its own; "
-            f"d0={model.d0!r} fits one of them at most. Leave d0='auto' or give a quantile, or "
-            "name the metric."
-        )
     settings = model.get_params(deep=False) | {
         "n_clusters": n_clusters, "random_state": seed, "scale": None, "init": "auto",
         "focal_sets": "simple", "checkpoint": None, "memory_limit": None, "partitions": "never",
+        "verbose": False,
     }  # fmt: skip
-    layout = NeighbourLayout(n_jobs=model.n_jobs, random_state=seed)
-    placed = {"rows": X, "layout": layout.fit_transform(X)}
     models = {}
-    for name, where, metric in VIEWS:
-        if metric == "euclidean" and where == "rows" and _of_length_one(X):
-            metric = "cosine"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a view may find nothing: the others say more
-            models[name] = type(model)(**settings | {"metric": metric}).fit(placed[where])
+    with model._reporting() as report:
+        report(Progress("lay out neighbours", 0, 0))
+        layout = NeighbourLayout(n_jobs=model.n_jobs, random_state=seed)
+        placed = {"rows": X, "layout": layout.fit_transform(X)}
+        for name, where, metric in VIEWS:
+            if metric == "euclidean" and where == "rows" and _of_length_one(X):
+                metric = "cosine"
+            told = partial(_tell, report, name)
+            models[name] = type(model)(**settings | {"metric": metric, "callbacks": (told,)})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a view may find nothing: the others say more
+                models[name].fit(placed[where])
+            models[name].callbacks = ()
     masses = [np.asarray(view.credal_partition_.mass) for view in models.values()]
     return _side_by_side(masses), Views(models, layout, n_clusters)
+
+
+def _tell(report: Callable[[Progress], None], name: str, news: Progress) -> None:
+    """Say what the fit of a view does, and of which."""
+    report(replace(news, stage=f"view {name}: {news.stage}"))
 
 
 def _side_by_side(masses: list[NDArray[Any]]) -> NDArray[np.float32]:

@@ -83,7 +83,7 @@ def X(data) -> np.ndarray:
 
 def model(**options) -> EVCLUS:
     known = {"d0": "q0.5", "n_dissimilarities": 12, "init": "random", "random_state": 1}
-    return EVCLUS(3, **{**known, "tol": 1e-3, **options})
+    return EVCLUS(3, **{"metric": "euclidean", **known, "tol": 1e-3, **options})
 
 
 def assert_same(a: EVCLUS, b: EVCLUS) -> None:
@@ -123,7 +123,7 @@ def test_a_fit_on_two_workers_is_the_fit_on_threads(client, X):
 
 def test_many_objects_which_stop_by_another_rule_have_the_same_bits_too(client):
     X = make_blobs(MANY_OBJECTS, centers=3, cluster_std=2.0, random_state=0)[0]
-    model = EVCLUS(3, n_dissimilarities=20, d0="q0.6", random_state=0)
+    model = EVCLUS(3, metric="euclidean", n_dissimilarities=20, d0="q0.6", random_state=0)
     there, here = clone(model).fit(X, client=client), model.fit(X)
     assert there.history_ == here.history_
     assert there.n_iter_ < 17

@@ -53,7 +53,7 @@ def X() -> np.ndarray:
 @pytest.fixture(scope="module")
 def mass(X) -> np.ndarray:
     with pytest.warns(match="did not converge"):
-        return EVCLUS(**FIT).fit(X).credal_partition_.mass
+        return EVCLUS(metric="euclidean", **FIT).fit(X).credal_partition_.mass
 
 
 def job(folder, address: str, X: np.ndarray) -> dict:
@@ -126,7 +126,7 @@ def test_a_paused_worker_is_an_error_that_names_it(cluster, X, impatient):
         with pytest.raises(
             WorkerStalledError, match=rf"Dask worker {victim} has been paused for .*memory is full"
         ):
-            EVCLUS(**FIT, callbacks=[fault]).fit(X, client=client)
+            EVCLUS(metric="euclidean", **FIT, callbacks=[fault]).fit(X, client=client)
 
 
 def test_workers_that_are_all_paused_before_it_begins_are_an_error_that_names_one(cluster, X):
@@ -135,7 +135,7 @@ def test_workers_that_are_all_paused_before_it_begins_are_an_error_that_names_on
         wait_for_workers(client, 2)
         client.run(pause)
         with pytest.raises(WorkerStalledError, match=r"has been paused for .*memory is full"):
-            EVCLUS(**FIT).fit(X, client=client)
+            EVCLUS(metric="euclidean", **FIT).fit(X, client=client)
 
 
 # ---------------------------------------------------------------------- shares

@@ -178,7 +178,7 @@ class TestSets:
     @pytest.mark.parametrize(
         "estimator",
         [
-            EVCLUS(3, random_state=0),
+            EVCLUS(3, metric="euclidean", random_state=0),
             EGMM(3, random_state=0),
             GaussianMixture(3, covariance_models="EII"),
             OtherMixture(3, random_state=0),

@@ -213,7 +213,7 @@ class TestWhatIsAddedIsTaken:
         with pytest.raises(ValueError, match="contradicts must_link"):
             check_links(*expand_constraints(X, *given_links, 5, consistent=False), len(X))
         must, cannot = expand_constraints(X, *given_links, 5)
-        for model in (EVCLUS(3, random_state=0), CECM(3, random_state=0)):
+        for model in (EVCLUS(3, metric="euclidean", random_state=0), CECM(3, random_state=0)):
             assert model.fit(X, must_link=must, cannot_link=cannot).converged_
 
 

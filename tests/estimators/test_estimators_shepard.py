@@ -28,14 +28,14 @@ def key(i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("k", [7, 300])
 def test_their_mean_square_error_is_the_objective(X, k):
-    model = EVCLUS(3, n_dissimilarities=k, random_state=0).fit(X)
+    model = EVCLUS(3, metric="euclidean", n_dissimilarities=k, random_state=0).fit(X)
     delta, kappa = model.shepard_pairs()
     assert delta.shape == kappa.shape
     assert np.mean((kappa.astype(float) - delta) ** 2) == pytest.approx(model.objective_, rel=1e-5)
 
 
 def test_the_full_matrix_has_each_pair_once(X):
-    model = EVCLUS(3, n_dissimilarities=300, d0=4.0, random_state=0).fit(X)
+    model = EVCLUS(3, metric="euclidean", n_dissimilarities=300, d0=4.0, random_state=0).fit(X)
     delta, _ = model.shepard_pairs()
     D = cdist(X, X)[np.triu_indices(301, 1)].astype(np.float32)
     expected = np.empty_like(D)
@@ -44,7 +44,7 @@ def test_the_full_matrix_has_each_pair_once(X):
 
 
 def test_objects_added_later_do_not_matter(X):
-    model = EVCLUS(3, random_state=0).fit(X)
+    model = EVCLUS(3, metric="euclidean", random_state=0).fit(X)
     before = model.shepard_pairs()
     after = model.append(X[:5] + 1.0).shepard_pairs()
     np.testing.assert_array_equal(before, after)
@@ -52,7 +52,7 @@ def test_objects_added_later_do_not_matter(X):
 
 def test_a_model_must_be_fitted_first():
     with pytest.raises(NotFittedError, match="not fitted"):
-        EVCLUS(3).shepard_pairs()
+        EVCLUS(3, metric="euclidean").shepard_pairs()
 
 
 # ---------------------------------------------------------------------- the sample

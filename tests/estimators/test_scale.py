@@ -25,7 +25,7 @@ def wine():
 @pytest.mark.parametrize(
     "model",
     [
-        EVCLUS(3, scale="standard", **QUICK),
+        EVCLUS(3, metric="euclidean", scale="standard", **QUICK),
         ECM(3, scale="robust", random_state=0),
         NNEVCLUS(3, scale="standard", d0="q0.9", n_init=1, max_iter=50, random_state=0),
     ],
@@ -46,8 +46,8 @@ def test_a_scale_is_that_of_the_columns_for_new_objects_too(wine, model, tmp_pat
 def test_units_decide_without_it(wine):
     X, y = wine
     with pytest.warns(ScaleWarning, match=r"Column 12 varies .* times .* scale=\"standard\""):
-        raw = EVCLUS(3, **QUICK).fit(X)
-    scaled = EVCLUS(3, scale="standard", **QUICK).fit(X)
+        raw = EVCLUS(3, metric="euclidean", **QUICK).fit(X)
+    scaled = EVCLUS(3, metric="euclidean", scale="standard", **QUICK).fit(X)
     assert adjusted_rand_score(y, raw.labels_) < 0.6
     assert adjusted_rand_score(y, scaled.labels_) > 0.8
 
@@ -89,7 +89,7 @@ def test_robust_is_median_and_quartiles():
 def test_what_is_refused(tmp_path):
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match="scale must be 'standard', 'robust' or None, got 'max'"):
-        EVCLUS(2, scale="max").fit(X)
+        EVCLUS(2, metric="euclidean", scale="max").fit(X)
     D = np.abs(X[:, :1] - X[:, 0])
     with pytest.raises(ValueError, match="scale is for attributes; with metric='precomputed'"):
         EVCLUS(2, metric="precomputed", scale="standard").fit(D)
@@ -110,7 +110,7 @@ def test_a_job_warns_once_and_takes_the_scale_of_the_estimator(wine, tmp_path):
     given["scale"] = "standard"
     done = run({"data": data, "folder": str(tmp_path / "scaled"), "parameters": given})
     assert not done.metrics["warnings"]
-    alone = EVCLUS(3, scale="standard", **QUICK).fit(X)
+    alone = EVCLUS(3, metric="euclidean", scale="standard", **QUICK).fit(X)
     np.testing.assert_array_equal(np.asarray(done.partition.mass), alone.credal_partition_.mass)
 
 

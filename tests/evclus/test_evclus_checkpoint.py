@@ -46,7 +46,9 @@ def fit(X, listener=None, links=None, **options) -> EVCLUS:
     known = {"d0": "q0.4", "n_dissimilarities": 30, "random_state": 3, "init": "random"}
     listeners = [] if listener is None else [listener]
     must, cannot = (None, None) if links is None else links
-    model = EVCLUS(4, callbacks=listeners, checkpoint_every=4, **{**known, **options})
+    model = EVCLUS(
+        4, callbacks=listeners, checkpoint_every=4, **{"metric": "euclidean", **known, **options}
+    )
     return model.fit(X, must_link=must, cannot_link=cannot)
 
 

@@ -70,7 +70,7 @@ def test_outliers_are_no_sure_members_of_clusters_far_from_them(c, partitions):
     X = 5 * rng.normal(size=(c, 8))[y] + rng.normal(size=(9000, 8))
     moved = rng.random(9000) < 0.03
     X[moved] = rng.uniform(X.min(axis=0), X.max(axis=0), (moved.sum(), 8))
-    model = EVCLUS(c, partitions=partitions, random_state=0).fit(X)
+    model = EVCLUS(c, metric="euclidean", partitions=partitions, random_state=0).fit(X)
     sure = np.asarray(model.credal_partition_.decide().sure)
     labels = model.labels_
     wrong = 0

@@ -41,7 +41,7 @@ def links(y) -> tuple[np.ndarray, np.ndarray]:
 def fit(X, links=None, **options) -> EVCLUS:
     known = {"d0": "q0.7", "n_dissimilarities": 40, "random_state": 0, **options}
     must, cannot = (None, None) if links is None else links
-    return EVCLUS(2, **known).fit(X, must_link=must, cannot_link=cannot)
+    return EVCLUS(2, metric="euclidean", **known).fit(X, must_link=must, cannot_link=cannot)
 
 
 def honoured(labels, must, cannot) -> float:
@@ -108,7 +108,9 @@ def test_links_change_no_bit_with_threads():
     must, cannot = random_links(y, 500, rng)
     options = {"d0": "q0.5", "n_dissimilarities": 10, "random_state": 0, "tol": 1e-3}
     one, two = (
-        EVCLUS(3, n_jobs=jobs, **options).fit(X, must_link=must, cannot_link=cannot)
+        EVCLUS(3, n_jobs=jobs, **{"metric": "euclidean", **options}).fit(
+            X, must_link=must, cannot_link=cannot
+        )
         for jobs in (1, 2)
     )
     np.testing.assert_array_equal(one.credal_partition_.mass, two.credal_partition_.mass)

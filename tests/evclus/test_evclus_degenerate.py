@@ -41,10 +41,10 @@ def test_a_number_without_a_square_is_refused_with_its_place(method):
 
 def test_numbers_beyond_single_precision_need_a_scale():
     with pytest.raises(ValueError, match=r"numbers below 1e\+18, but X goes up to .*e\+25"):
-        EVCLUS(3, random_state=0).fit(X * 1e25)
-    labels = EVCLUS(3, scale="standard", random_state=0).fit(X * 1e25).labels_
+        EVCLUS(3, metric="euclidean", random_state=0).fit(X * 1e25)
+    labels = EVCLUS(3, metric="euclidean", scale="standard", random_state=0).fit(X * 1e25).labels_
     np.testing.assert_array_equal(
-        labels, EVCLUS(3, scale="standard", random_state=0).fit(X).labels_
+        labels, EVCLUS(3, metric="euclidean", scale="standard", random_state=0).fit(X).labels_
     )
 
 

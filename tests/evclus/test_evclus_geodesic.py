@@ -25,7 +25,12 @@ def test_a_ring_around_a_ball_is_found(rings, model):
     X, y = rings
     assert model.n_clusters_ == 2
     assert adjusted_rand_score(y, model.labels_) == 1.0
-    assert adjusted_rand_score(y, EVCLUS(2, d0="q0.9", random_state=0).fit(X).labels_) < 0.1
+    assert (
+        adjusted_rand_score(
+            y, EVCLUS(2, metric="euclidean", d0="q0.9", random_state=0).fit(X).labels_
+        )
+        < 0.1
+    )
     assert model.n_features_in_ == 2
 
 

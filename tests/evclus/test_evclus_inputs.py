@@ -39,7 +39,16 @@ def D(X) -> np.ndarray:
 
 
 def fit(X, **options) -> EVCLUS:
-    return EVCLUS(3, **{"d0": "q0.5", "random_state": 0, "n_dissimilarities": 25, **options}).fit(X)
+    return EVCLUS(
+        3,
+        **{
+            "metric": "euclidean",
+            "d0": "q0.5",
+            "random_state": 0,
+            "n_dissimilarities": 25,
+            **options,
+        },
+    ).fit(X)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def X() -> np.ndarray:
 
 def fit(X: np.ndarray, **options) -> EVCLUS:
     given = {"d0": "q0.5", "n_dissimilarities": 1000, "random_state": 0, **options}
-    return EVCLUS(given.pop("n_clusters", 3), **given).fit(X)
+    return EVCLUS(given.pop("n_clusters", 3), metric="euclidean", **given).fit(X)
 
 
 # ---------------------------------------------------------------------- the objective
@@ -43,7 +43,13 @@ def fit(X: np.ndarray, **options) -> EVCLUS:
 def test_the_objective_is_that_of_the_masses_and_never_rose(n, k, family, seed):
     X = np.random.default_rng(seed).normal(size=(n, 3))
     model = EVCLUS(
-        3, n_dissimilarities=k, focal_sets=family, d0="q0.7", random_state=seed, n_jobs=1
+        3,
+        metric="euclidean",
+        n_dissimilarities=k,
+        focal_sets=family,
+        d0="q0.7",
+        random_state=seed,
+        n_jobs=1,
     ).fit(X)
     pairs = kept_pairs(n, k, seed_of(model))
     delta = phi(distances(X, pairs), model.d0_)
@@ -83,9 +89,9 @@ def test_k_of_n_minus_one_or_more_is_the_full_matrix(X):
 def test_weights_count_pairs_as_often_as_repeated_objects_would(X):
     X, times = X[::5], np.tile([1, 2, 3], 10)
     model = fit(X)
-    weighted = EVCLUS(3, d0=model.d0_, n_dissimilarities=99, random_state=0).fit(
-        X, sample_weight=times
-    )
+    weighted = EVCLUS(
+        3, metric="euclidean", d0=model.d0_, n_dissimilarities=99, random_state=0
+    ).fit(X, sample_weight=times)
     mass, sets = weighted.credal_partition_.mass, weighted.credal_partition_.focal_sets
     origin = np.repeat(np.arange(len(X)), times)
     pairs = all_pairs(len(origin))
@@ -98,7 +104,10 @@ def test_weights_count_pairs_as_often_as_repeated_objects_would(X):
 
 
 def test_equal_weights_change_nothing(X):
-    plain, weighted = fit(X), EVCLUS(3, d0="q0.5", n_dissimilarities=1000, random_state=0)
+    plain, weighted = (
+        fit(X),
+        EVCLUS(3, metric="euclidean", d0="q0.5", n_dissimilarities=1000, random_state=0),
+    )
     weighted.fit(X, sample_weight=np.full(len(X), 7.0))
     np.testing.assert_allclose(
         weighted.credal_partition_.mass, plain.credal_partition_.mass, atol=1e-6
@@ -111,7 +120,9 @@ def test_the_number_of_threads_changes_no_bit():
     assert n >= 2 * MIN_ROWS_PER_THREAD * MIN_COLOURS  # otherwise nothing would be split
     X = make_blobs(n, centers=4, random_state=1)[0]
     first, *others = (
-        EVCLUS(4, d0="q0.4", n_dissimilarities=16, random_state=5, n_jobs=jobs).fit(X)
+        EVCLUS(
+            4, metric="euclidean", d0="q0.4", n_dissimilarities=16, random_state=5, n_jobs=jobs
+        ).fit(X)
         for jobs in (1, 2, 3)
     )
     assert first.n_iter_ > 2
@@ -123,7 +134,9 @@ def test_the_number_of_threads_changes_no_bit():
 
 def test_the_number_of_threads_does_not_choose_another_d0():
     X = make_blobs(80, centers=2, random_state=1)[0]
-    one, two = (EVCLUS(2, random_state=0, n_jobs=jobs).fit(X) for jobs in (1, 2))
+    one, two = (
+        EVCLUS(2, metric="euclidean", random_state=0, n_jobs=jobs).fit(X) for jobs in (1, 2)
+    )
     assert one.d0_curve_ == two.d0_curve_
     assert one.d0_ == two.d0_
 

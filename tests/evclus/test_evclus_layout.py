@@ -23,7 +23,7 @@ def model(digits):
 
 def test_digits_are_told_apart_better_than_by_their_pixels(digits, model):
     X, y = digits
-    straight = EVCLUS(10, random_state=0).fit(X)
+    straight = EVCLUS(10, metric="euclidean", random_state=0).fit(X)
     assert adjusted_rand_score(y, straight.labels_) < 0.7
     assert adjusted_rand_score(y, model.labels_) > 0.75
     assert model.metric_ == "layout"
@@ -33,7 +33,7 @@ def test_it_is_the_layout_and_the_euclidean_distance(digits, model):
     X, _ = digits
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     Z = NeighbourLayout(random_state=seed).fit_transform(X)
-    alone = EVCLUS(10, random_state=0).fit(Z)
+    alone = EVCLUS(10, metric="euclidean", random_state=0).fit(Z)
     np.testing.assert_array_equal(model.credal_partition_.mass, alone.credal_partition_.mass)
 
 

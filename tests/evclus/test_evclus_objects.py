@@ -96,7 +96,7 @@ class TestSparse:
     @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok"])
     def test_any_format_will_do(self, form):
         X = sp.random(30, 4, 0.6, random_state=0).asformat(form)
-        model = EVCLUS(2, d0="q0.5", random_state=0).fit(X)
+        model = EVCLUS(2, metric="euclidean", d0="q0.5", random_state=0).fit(X)
         assert model.predict_proba(X).shape == (30, 2)
 
     def test_is_saved(self, tmp_path):
@@ -118,5 +118,5 @@ class TestSparse:
     def test_a_square_one_holds_dissimilarities(self):
         i, j = np.triu_indices(30, 1)
         D = sp.coo_matrix((np.where((i < 15) == (j < 15), 0.1, 5.0), (i, j)), (30, 30))
-        labels = EVCLUS(2, random_state=0).fit(D).labels_
+        labels = EVCLUS(2, metric="euclidean", random_state=0).fit(D).labels_
         assert len(set(labels[:15])) == 1 != len(set(labels))

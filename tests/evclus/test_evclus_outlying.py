@@ -97,7 +97,7 @@ def test_neither_do_heavy_tails():
     rng = np.random.default_rng(2)
     y = rng.integers(0, 26, 5000)
     X = (3 * rng.normal(size=(26, 16)))[y] + 0.7 * rng.standard_t(3, size=(5000, 16))
-    found = EVCLUS(26, random_state=0).fit(X).labels_
+    found = EVCLUS(26, metric="euclidean", random_state=0).fit(X).labels_
     peer = KMeans(26, n_init=5, random_state=0).fit_predict(X)
     assert adjusted_rand_score(y, found) > adjusted_rand_score(y, peer) - 0.05
 
@@ -134,7 +134,9 @@ def test_where_nothing_lies_apart_nothing_is_left_out():
 def test_threads_do_not_change_what_is_left_out():
     X, _ = gaussians(20, 3000, 8, seed=1)
     strewn(X, 0.03)
-    one, two = (EVCLUS(20, random_state=0, n_jobs=jobs).fit(X) for jobs in (1, 2))
+    one, two = (
+        EVCLUS(20, metric="euclidean", random_state=0, n_jobs=jobs).fit(X) for jobs in (1, 2)
+    )
     np.testing.assert_array_equal(
         np.asarray(one.credal_partition_.mass), np.asarray(two.credal_partition_.mass)
     )

@@ -30,7 +30,7 @@ def y() -> np.ndarray:
 
 def fit(X, **options) -> EVCLUS:
     known = {"d0": "q0.5", "random_state": 0, "n_dissimilarities": 30}
-    return EVCLUS(**{"n_clusters": 3, **known, **options}).fit(X)
+    return EVCLUS(**{"metric": "euclidean", "n_clusters": 3, **known, **options}).fit(X)
 
 
 def test_very_many_focal_sets_are_told_before_the_work(X):
@@ -96,7 +96,7 @@ def test_a_bad_value_is_refused_with_its_sentence(X, name, value, says):
 )
 def test_bad_weights_are_refused(X, weight, says):
     with pytest.raises(ValueError, match=says):
-        EVCLUS(3, d0=1.0).fit(X, sample_weight=weight)
+        EVCLUS(3, metric="euclidean", d0=1.0).fit(X, sample_weight=weight)
 
 
 def test_a_checkpoint_without_a_random_state_could_not_be_resumed(X, tmp_path):
@@ -234,7 +234,7 @@ def test_auto_keeps_all_pairs_where_they_are_few(n, k):
     given = {"d0": 2.0, "init": "random", "max_iter": 5, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = EVCLUS(2, n_dissimilarities="auto", **given).fit(X)
-        known = EVCLUS(2, n_dissimilarities=k, **given).fit(X)
+        found = EVCLUS(2, metric="euclidean", n_dissimilarities="auto", **given).fit(X)
+        known = EVCLUS(2, metric="euclidean", n_dissimilarities=k, **given).fit(X)
     np.testing.assert_array_equal(found.credal_partition_.mass, known.credal_partition_.mass)
     assert found.predict_mass(X[:3]).shape == (3, 4)

@@ -32,7 +32,7 @@ def new(blobs) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def model(X) -> EVCLUS:
-    return EVCLUS(3, d0="q0.5", n_dissimilarities=50, random_state=0).fit(X)
+    return EVCLUS(3, metric="euclidean", d0="q0.5", n_dissimilarities=50, random_state=0).fit(X)
 
 
 def test_fitted_objects_are_found_again(X, model):
@@ -43,7 +43,7 @@ def test_fitted_objects_are_found_again(X, model):
 
 def test_more_objects_than_landmarks_are_found_again():
     X = make_blobs(4000, centers=CORNERS, random_state=5)[0]
-    model = EVCLUS(3, d0="q0.5", n_dissimilarities=50, random_state=0).fit(X)
+    model = EVCLUS(3, metric="euclidean", d0="q0.5", n_dissimilarities=50, random_state=0).fit(X)
     assert adjusted_rand_score(model.predict(X), model.labels_) > 0.98
 
 
@@ -82,12 +82,14 @@ def test_what_an_object_gets_does_not_depend_on_its_company(new, model):
 @pytest.mark.parametrize("init", ["random", "given"])
 def test_every_start_leaves_a_model_that_predicts(X, model, init):
     start = model.credal_partition_ if init == "given" else "random"
-    other = EVCLUS(3, d0="q0.5", n_dissimilarities=50, init=start, n_init=3, random_state=0).fit(X)
+    other = EVCLUS(
+        3, metric="euclidean", d0="q0.5", n_dissimilarities=50, init=start, n_init=3, random_state=0
+    ).fit(X)
     assert adjusted_rand_score(other.predict(X), other.labels_) > 0.98
 
 
 def test_a_fit_with_more_focal_sets_predicts_on_them(X):
-    model = EVCLUS(3, focal_sets="select", d0="q0.5", random_state=0).fit(X)
+    model = EVCLUS(3, metric="euclidean", focal_sets="select", d0="q0.5", random_state=0).fit(X)
     assert model.predict_mass(X[:4]).shape == (4, len(model.credal_partition_.focal_sets))
 
 
@@ -141,7 +143,7 @@ def test_a_pair_list_cannot_place_new_objects():
 
 
 def test_append_adds_objects_and_moves_none(X, new):
-    model = EVCLUS(3, d0="q0.5", random_state=0).fit(X)
+    model = EVCLUS(3, metric="euclidean", d0="q0.5", random_state=0).fit(X)
     before, placed = model.credal_partition_.mass.copy(), model.predict_mass(new)
     assert model.append(new) is model
     assert model.credal_partition_.n_objects == 700
@@ -155,7 +157,7 @@ def test_dask_in_dask_out():
     """Rows of a Dask array are placed lazily, chunk by chunk, with the same bits."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3)) + 5 * rng.integers(0, 2, (300, 1))
-    model = EVCLUS(2, n_dissimilarities=40, d0="q0.5", random_state=0).fit(X)
+    model = EVCLUS(2, metric="euclidean", n_dissimilarities=40, d0="q0.5", random_state=0).fit(X)
     lazy = da.from_array(X, chunks=(70, 2))
     mass = model.predict_mass(lazy)
     assert isinstance(mass, da.Array)

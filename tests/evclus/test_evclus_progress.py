@@ -16,7 +16,7 @@ def X() -> np.ndarray:
 
 
 def fit(X, **options) -> EVCLUS:
-    return EVCLUS(2, d0="q0.5", random_state=0, **options).fit(X)
+    return EVCLUS(2, d0="q0.5", random_state=0, **{"metric": "euclidean", **options}).fit(X)
 
 
 def test_every_sweep_is_told_once(X):
@@ -70,7 +70,9 @@ class TestScikitLearn:
     callback = pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
 
     def test_its_progress_bar_draws(self, X, capsys):
-        model = EVCLUS(2, d0="q0.5", random_state=0).set_callbacks(self.callback.ProgressBar())
+        model = EVCLUS(2, metric="euclidean", d0="q0.5", random_state=0).set_callbacks(
+            self.callback.ProgressBar()
+        )
         np.testing.assert_array_equal(model.fit(X).labels_, fit(X).labels_)
         assert "EVCLUS" in capsys.readouterr().out
 
@@ -91,7 +93,7 @@ class TestScikitLearn:
                 return False
 
         mine: list[Progress] = []
-        model = EVCLUS(2, d0="q0.5", random_state=0, callbacks=[mine.append])
+        model = EVCLUS(2, metric="euclidean", d0="q0.5", random_state=0, callbacks=[mine.append])
         model.set_callbacks(Listener()).fit(X)
         assert (heard[0], heard[1], heard[-1]) == ("setup", "fit", "teardown")
         assert heard[2:-1] == [f"fit, sweep {one.sweep}" for one in mine if one.max_sweeps]
@@ -112,7 +114,7 @@ class TestScikitLearn:
             def on_fit_task_end(self, estimator, context, **more):
                 raise LookupError("no")
 
-        model = EVCLUS(2, d0="q0.5", random_state=0).set_callbacks(Listener())
+        model = EVCLUS(2, metric="euclidean", d0="q0.5", random_state=0).set_callbacks(Listener())
         with pytest.raises(LookupError, match="no"):
             model.fit(X)
         assert ends == ["teardown"]

@@ -63,17 +63,17 @@ class TestGivenBack:
         assert (mass.sum(axis=1) == 1).all() and (mass * GRID % 1 == 0).all()
 
     def test_leaves_outliers_and_labels(self, two_moons):
-        auto = EVCLUS(2, random_state=0).fit(two_moons)
+        auto = EVCLUS(2, metric="euclidean", random_state=0).fit(two_moons)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutlierWarning)
-            given = EVCLUS(2, d0=auto.d0_, random_state=0).fit(two_moons)
+            given = EVCLUS(2, metric="euclidean", d0=auto.d0_, random_state=0).fit(two_moons)
         assert given.credal_partition_.outliers().sum() > 60
         assert set(np.flatnonzero(auto.credal_partition_.outliers())) >= {300, 301, 302}
         assert auto.credal_partition_.outliers().sum() < 0.05 * 303
         np.testing.assert_array_equal(auto.labels_, given.labels_)
 
     def test_new_objects_are_judged_alike_also_by_a_saved_model(self, two_moons, tmp_path):
-        model = EVCLUS(2, random_state=0).fit(two_moons)
+        model = EVCLUS(2, metric="euclidean", random_state=0).fit(two_moons)
         new = model.predict_partition(two_moons[::2] + 1e-3)
         assert new.outliers().sum() < 0.05 * 152
         assert model.predict_partition([[9.0, 9.0]]).outliers().all()
@@ -83,10 +83,12 @@ class TestGivenBack:
 
     def test_in_partitions_too(self, two_moons, tmp_path):
         X = np.vstack([two_moons] * 4) + np.random.default_rng(1).normal(scale=1e-3, size=(1212, 2))
-        model = EVCLUS(2, random_state=0, partitions=2, checkpoint=tmp_path / "fit").fit(X)
+        model = EVCLUS(
+            2, metric="euclidean", random_state=0, partitions=2, checkpoint=tmp_path / "fit"
+        ).fit(X)
         assert np.asarray(model.credal_partition_.outliers()).mean() < 0.05
 
 
 def test_a_small_d0_of_the_users_is_told(two_moons):
     with pytest.warns(OutlierWarning, match=r"of 303 objects are outliers at d0 = 0\.\d+, though"):
-        EVCLUS(2, d0="q0.05", random_state=0).fit(two_moons)
+        EVCLUS(2, metric="euclidean", d0="q0.05", random_state=0).fit(two_moons)

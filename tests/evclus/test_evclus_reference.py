@@ -24,7 +24,15 @@ BUTTERFLY = np.array(
 class TestButterfly:
     def test_it_has_two_wings_a_doubtful_object_and_an_outlier(self):
         """NN-EVCLUS paper, example 2 and table 1."""
-        model = EVCLUS(2, focal_sets="full", d0="q0.9", tol=1e-8, max_iter=2000, random_state=0)
+        model = EVCLUS(
+            2,
+            metric="euclidean",
+            focal_sets="full",
+            d0="q0.9",
+            tol=1e-8,
+            max_iter=2000,
+            random_state=0,
+        )
         partition = model.fit(BUTTERFLY).credal_partition_
         assert np.flatnonzero(partition.outliers()).tolist() == [11]
         assert partition.mass[5].argmax() == partition.focal_sets.omega
@@ -119,7 +127,7 @@ def test_four_gaussians_never_end_in_the_poor_minimum(shared, seed):
     """R's k-EVCLUS ends at twice the stress in a quarter of its runs."""
     table = pd.read_csv(shared / "data" / "gauss4_n1000.csv.gz")
     X, y = table[["x1", "x2"]].to_numpy(), table["y"]
-    model = EVCLUS(4, d0="q0.9", random_state=seed).fit(X)
+    model = EVCLUS(4, metric="euclidean", d0="q0.9", random_state=seed).fit(X)
     delta = phi(distances(X, all_pairs(1000)), model.d0_)
     stress = mean_square(
         model.credal_partition_.mass, FocalSets.simple(4), all_pairs(1000), delta

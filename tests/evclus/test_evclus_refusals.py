@@ -57,22 +57,22 @@ def test_attributes_must_fit_and_belong_to_pairs(blobs):
     X, _ = blobs
     graph = kneighbors_graph(X, 10, mode="distance")
     with pytest.raises(ValueError, match=r"each of the 300 objects, got shape \(9, 2\)"):
-        EVCLUS(3).fit(graph, attributes=X[:9])
+        EVCLUS(3, metric="euclidean").fit(graph, attributes=X[:9])
     with pytest.raises(ValueError, match="attributes belong to a list of pairs"):
-        EVCLUS(3).fit(X, attributes=X)
+        EVCLUS(3, metric="euclidean").fit(X, attributes=X)
 
 
 def test_square_sparse_attributes_are_not_taken_for_dissimilarities():
     X = sp.random_array((60, 60), density=0.2, rng=np.random.default_rng(0), format="csr")
     with pytest.raises(ValueError, match=r"this one has X\[.*For attributes pass X.toarray\(\)"):
-        EVCLUS(3).fit(X)
+        EVCLUS(3, metric="euclidean").fit(X)
     X.setdiag(0)
     X.eliminate_zeros()
     with pytest.raises(ValueError, match=r"this one has X\[(\d+), (\d+)\] = .*, X\[\2, \1\] = "):
-        EVCLUS(3).fit(X)
+        EVCLUS(3, metric="euclidean").fit(X)
 
 
-@pytest.mark.parametrize("estimator", [EVCLUS(2), ECM(2)])
+@pytest.mark.parametrize("estimator", [EVCLUS(2, metric="euclidean"), ECM(2)])
 @pytest.mark.parametrize(
     ("X", "message"),
     [
@@ -95,12 +95,15 @@ def test_all_sets_of_twelve_clusters_are_refused_with_the_hours_they_would_take(
     with pytest.raises(
         ValueError, match=r"4,096 focal sets: about \d+ hours.*FocalSets.full\(12\)"
     ):
-        EVCLUS(12, focal_sets="full", n_jobs=2).fit(blobs[0])
+        EVCLUS(12, metric="euclidean", focal_sets="full", n_jobs=2).fit(blobs[0])
 
 
 def test_all_sets_are_told_where_they_take_minutes_and_not_where_seconds(recwarn):
     few, many = (
-        EVCLUS(c, focal_sets="full", n_jobs=1, max_iter=1, init="random", d0=1.0) for c in (4, 9)
+        EVCLUS(
+            c, metric="euclidean", focal_sets="full", n_jobs=1, max_iter=1, init="random", d0=1.0
+        )
+        for c in (4, 9)
     )
     checked_settings(few, SimpleNamespace(n=200), 0, 4)
     assert not recwarn

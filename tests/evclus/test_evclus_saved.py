@@ -47,7 +47,7 @@ def small():
 
 def fit(X=X, **options) -> EVCLUS:
     settings = {"d0": "q0.5", "n_dissimilarities": 40, "random_state": 0, "n_jobs": 1, **options}
-    return EVCLUS(3, **settings).fit(X)
+    return EVCLUS(3, metric="euclidean", **settings).fit(X)
 
 
 def same_bits(a, b) -> None:
@@ -383,9 +383,9 @@ def test_a_save_that_stops_leaves_no_model(tmp_path, monkeypatch):
 # ---------------------------------------------------------------------- refused
 def test_only_fitted_models_are_saved_and_nothing_is_overwritten(folder):
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        EVCLUS().save(folder.parent / "other")
+        EVCLUS(metric="euclidean").save(folder.parent / "other")
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        EVCLUS().append(X)
+        EVCLUS(metric="euclidean").append(X)
     with pytest.raises(StoreExistsError, match=r"exists already. Remove it"):
         EVCLUS.load(folder).save(folder)
     with pytest.raises(StoreNotFoundError, match=r"There is no model at .*nowhere"):

@@ -34,7 +34,7 @@ def test_clusters_that_touch_are_measured_straight():
     X, _ = make_blobs(400, centers=[[0, 0], [3, 0]], random_state=0)
     auto = EVCLUS(2, metric="auto", d0="q0.9", random_state=0).fit(X)
     assert auto.metric_ == "euclidean"
-    same = EVCLUS(2, d0="q0.9", random_state=0).fit(X)
+    same = EVCLUS(2, metric="euclidean", d0="q0.9", random_state=0).fit(X)
     np.testing.assert_array_equal(auto.credal_partition_.mass, same.credal_partition_.mass)
 
 

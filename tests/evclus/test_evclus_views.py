@@ -1,4 +1,4 @@
-"""metric="auto" with four columns or more: several views of the objects, one partition of them."""
+"""The default metric, with four columns or more: several views of the objects, one partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def model(digits):
-    return EVCLUS(10, metric="auto", random_state=0).fit(digits[0])
+    return EVCLUS(10, random_state=0).fit(digits[0])
 
 
 def test_together_they_are_at_least_as_good_as_the_views_on_average(digits, model):
@@ -36,7 +36,7 @@ def test_together_they_are_at_least_as_good_as_the_views_on_average(digits, mode
 def test_it_is_the_mean_of_the_views_matched_to_a_fit_of_their_bets(model):
     masses = [np.asarray(view.mass) for view in model.views_.values()]
     bets = [mass[:, 1:-1] + mass[:, -1:] / 10 for mass in masses]
-    joint = EVCLUS(10, random_state=0).fit(np.hstack(bets).astype(np.float32))
+    joint = EVCLUS(10, metric="euclidean", random_state=0).fit(np.hstack(bets).astype(np.float32))
     base = np.asarray(joint.credal_partition_.mass)[:, 1:-1]
     total = 0
     for mass in masses:
@@ -59,16 +59,30 @@ def test_where_views_differ_an_object_is_not_sure(digits, model):
     assert sure[agreed].mean() > sure[~agreed].mean() + 0.1
 
 
-def test_with_links_the_partition_is_that_of_the_joint_fit(digits):
-    X, y = digits[0][:500], digits[1][:500]
+def test_what_is_said_of_one_way_of_comparing_leaves_it_at_that(digits):
+    """Links, weights, given masses, a distance as d0 and sets of clusters: no view knows them."""
+    X, y = digits
     zeros = np.flatnonzero(y == 0)[:2]
-    found = EVCLUS(5, metric="auto", random_state=0).fit(X, must_link=[zeros])
-    assert found._map.matching is None
-    assert found.predict_mass(X[:3]).shape == (3, 7)
+    start = np.tile([0.0, 0.2, 0.2, 0.2, 0.2, 0.2], (len(X), 1))
+    quick = {"n_dissimilarities": 20, "random_state": 0}
+    for options, given in (
+        ({}, {"must_link": [zeros]}),
+        ({}, {"sample_weight": np.full(len(X), 2.0)}),
+        ({"d0": 30.0}, {}),
+        ({"init": start}, {}),
+        ({"focal_sets": "pairs"}, {}),
+        ({"partitions": 2}, {}),
+    ):
+        found = EVCLUS(4, **quick, **options).fit(X, **given)
+        straight = EVCLUS(4, metric="euclidean", **quick, **options).fit(X, **given)
+        assert found.metric_ == "euclidean"
+        np.testing.assert_array_equal(
+            np.asarray(found.credal_partition_.mass), np.asarray(straight.credal_partition_.mass)
+        )
 
 
 def test_same_bits_for_any_number_of_threads(digits, model):
-    other = EVCLUS(10, metric="auto", random_state=0, n_jobs=1).fit(digits[0])
+    other = EVCLUS(10, random_state=0, n_jobs=1).fit(digits[0])
     np.testing.assert_array_equal(other.credal_partition_.mass, model.credal_partition_.mass)
 
 
@@ -85,7 +99,7 @@ def test_every_view_places_new_objects(digits, model, tmp_path):
 def test_views_of_another_model_are_refused(digits, model, tmp_path):
     X, _ = digits
     model.save(tmp_path / "one")
-    EVCLUS(10, metric="auto", random_state=1).fit(X).save(tmp_path / "two")
+    EVCLUS(10, random_state=1).fit(X).save(tmp_path / "two")
     folder = tmp_path / "one" / "views.zarr" / "along"
     folder.rename(tmp_path / "away")
     (tmp_path / "two" / "views.zarr" / "along").rename(folder)
@@ -96,7 +110,7 @@ def test_views_of_another_model_are_refused(digits, model, tmp_path):
 def test_jobs_take_them(digits, model, tmp_path):
     np.save(tmp_path / "x.npy", digits[0])
     data = {"url": str(tmp_path / "x.npy")}
-    given = {"n_clusters": 10, "metric": "auto"}
+    given = {"n_clusters": 10}
     done = run({"data": data, "folder": str(tmp_path / "job"), "parameters": given})
     mass = np.asarray(done.model().credal_partition_.mass)
     np.testing.assert_array_equal(mass, model.credal_partition_.mass)
@@ -104,25 +118,20 @@ def test_jobs_take_them(digits, model, tmp_path):
 
 def test_rows_of_length_one_are_compared_by_angle(digits):
     X = digits[0][:500]
-    found = EVCLUS(5, metric="auto", random_state=0).fit(X / np.linalg.norm(X, axis=1)[:, None])
+    found = EVCLUS(5, random_state=0).fit(X / np.linalg.norm(X, axis=1)[:, None])
     assert found._map.models["straight"].metric_ == "cosine"
 
 
 def test_a_few_hundred_objects_are_compared_straight(digits):
     """Wine, 178 objects: .90 straight, .40 along the data, .82 on a layout."""
-    found = EVCLUS(10, metric="auto", random_state=0).fit(digits[0][:499])
+    found = EVCLUS(10, random_state=0).fit(digits[0][:499])
     assert found.metric_ == "euclidean"
-    straight = EVCLUS(10, random_state=0).fit(digits[0][:499])
+    straight = EVCLUS(10, metric="euclidean", random_state=0).fit(digits[0][:499])
     np.testing.assert_array_equal(found.credal_partition_.mass, straight.credal_partition_.mass)
 
 
 def test_with_three_columns_one_metric_is_taken(digits):
-    found = EVCLUS(3, metric="auto", random_state=0).fit(digits[0][:100, 2:5])
+    found = EVCLUS(3, random_state=0).fit(digits[0][:100, 2:5])
     assert found.metric_ in ("euclidean", "geodesic")
     with pytest.raises(AttributeError, match="no views with the metric"):
         _ = found.views_
-
-
-def test_a_distance_as_d0_is_refused_since_each_view_has_its_own(digits):
-    with pytest.raises(ValueError, match=r"d0=3\.0 fits one of them at most"):
-        EVCLUS(10, metric="auto", d0=3.0).fit(digits[0])

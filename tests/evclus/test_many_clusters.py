@@ -242,7 +242,7 @@ def test_many_small_clusters_are_found() -> None:
     rng = np.random.default_rng(11)
     y = np.repeat(np.arange(100), 20)
     X = (4 * rng.normal(size=(100, 6)))[y] + rng.normal(size=(2000, 6))
-    found = EVCLUS(100, random_state=0).fit(X).labels_
+    found = EVCLUS(100, metric="euclidean", random_state=0).fit(X).labels_
     peer = KMeans(100, n_init=10, random_state=0).fit(X).labels_
     assert adjusted_rand_score(y, found) >= adjusted_rand_score(y, peer) - 0.02
 
@@ -256,7 +256,7 @@ def test_few_clusters_have_uniform_partners() -> None:
 @pytest.fixture(scope="module")
 def fitted() -> tuple[np.ndarray, np.ndarray, EVCLUS]:
     X, y = gaussians(40, 3000)
-    return X, y, EVCLUS(40, random_state=0, n_jobs=1).fit(X)
+    return X, y, EVCLUS(40, metric="euclidean", random_state=0, n_jobs=1).fit(X)
 
 
 def test_forty_clusters_are_found(fitted: tuple[np.ndarray, np.ndarray, EVCLUS]) -> None:
@@ -270,7 +270,7 @@ def test_forty_clusters_are_found(fitted: tuple[np.ndarray, np.ndarray, EVCLUS])
 
 def test_threads_do_not_change_a_bit(fitted: tuple[np.ndarray, np.ndarray, EVCLUS]) -> None:
     X, _, model = fitted
-    two = EVCLUS(40, random_state=0, n_jobs=2).fit(X)
+    two = EVCLUS(40, metric="euclidean", random_state=0, n_jobs=2).fit(X)
     assert two.credal_partition_ == model.credal_partition_
     assert two.objective_ == model.objective_
 
@@ -279,7 +279,7 @@ def test_workers_do_not_change_a_bit(
     fitted: tuple[np.ndarray, np.ndarray, EVCLUS], two_workers: object
 ) -> None:
     X, _, model = fitted
-    there = EVCLUS(40, random_state=0).fit(X, client=two_workers)
+    there = EVCLUS(40, metric="euclidean", random_state=0).fit(X, client=two_workers)
     assert there.credal_partition_ == model.credal_partition_
 
 
@@ -292,13 +292,15 @@ def test_a_fit_goes_on_from_given_masses(
     X, y, model = fitted
     known = model.credal_partition_
     first = known if kind == "lists" else np.asarray(known.mass)
-    again = EVCLUS(40, init=first, random_state=1, n_jobs=2 if "two" in place else 1)
+    again = EVCLUS(
+        40, metric="euclidean", init=first, random_state=1, n_jobs=2 if "two" in place else 1
+    )
     again.fit(X, client=two_workers if place == "workers" else None)
     assert isinstance(again.credal_partition_.mass, SparseMasses)
     assert adjusted_rand_score(y, again.labels_) >= adjusted_rand_score(y, model.labels_) - 0.01
     assert (again.labels_ == model.labels_).mean() > 0.99
     assert (np.diff(again.history_) <= 0).all()
-    alone = EVCLUS(40, init=known, random_state=1, n_jobs=1).fit(X)
+    alone = EVCLUS(40, metric="euclidean", init=known, random_state=1, n_jobs=1).fit(X)
     assert again.credal_partition_ == alone.credal_partition_
     assert again.history_ == alone.history_
 
@@ -307,7 +309,9 @@ def test_only_masses_are_those_that_were_given(
     fitted: tuple[np.ndarray, np.ndarray, EVCLUS],
 ) -> None:
     X, _, model = fitted
-    again = EVCLUS(40, init=model.credal_partition_, random_state=0, n_jobs=1).fit(X)
+    again = EVCLUS(
+        40, metric="euclidean", init=model.credal_partition_, random_state=0, n_jobs=1
+    ).fit(X)
     assert again.d0_ == model.d0_
     for mine, theirs in zip(again.shepard_pairs(), model.shepard_pairs(), strict=True):
         assert mine.shape == theirs.shape
@@ -319,7 +323,7 @@ def test_given_lists_are_made_dense_where_rows_are(
     fitted: tuple[np.ndarray, np.ndarray, EVCLUS],
 ) -> None:
     X, y, model = fitted
-    some = EVCLUS(40, init=model.credal_partition_, random_state=0, max_iter=3)
+    some = EVCLUS(40, metric="euclidean", init=model.credal_partition_, random_state=0, max_iter=3)
     with pytest.warns(ConvergenceWarning):
         some.fit(X, must_link=[(0, int(np.flatnonzero(y == y[0])[1]))])
     assert isinstance(some.credal_partition_.mass, np.ndarray)
@@ -331,10 +335,10 @@ def test_the_memory_that_is_told_is_that_of_the_rows() -> None:
     X, y = gaussians(400, 3000)
     few = {"memory_limit": 10_000_000, "max_iter": 1, "partitions": "never", "random_state": 0}
     with pytest.raises(MemoryError, match=r"about 22\.2 MB .* 19\.6 MB for masses"):
-        EVCLUS(400, init="random", **few).fit(X)
+        EVCLUS(400, metric="euclidean", init="random", **few).fit(X)
     first = CredalPartition(SparseMasses(labelled(y, 0.9), 400), FocalSets.simple(400))
     with pytest.warns(ConvergenceWarning):
-        assert EVCLUS(400, init=first, **few).fit(X).n_iter_ == 1
+        assert EVCLUS(400, metric="euclidean", init=first, **few).fit(X).n_iter_ == 1
 
 
 @pytest.mark.parametrize("at_once", [1, 150, 1 << 20])
@@ -364,10 +368,12 @@ def test_a_stored_fit_has_the_same_bits(
     fitted: tuple[np.ndarray, np.ndarray, EVCLUS], tmp_path: object
 ) -> None:
     X, _, model = fitted
-    stored = EVCLUS(40, random_state=0, checkpoint=f"{tmp_path}/job", max_iter=6)
+    stored = EVCLUS(
+        40, metric="euclidean", random_state=0, checkpoint=f"{tmp_path}/job", max_iter=6
+    )
     with pytest.warns(ConvergenceWarning):
         stored.sample_pairs(X).fit(X)
-    resumed = EVCLUS(40, random_state=0, checkpoint=f"{tmp_path}/job").fit(X)
+    resumed = EVCLUS(40, metric="euclidean", random_state=0, checkpoint=f"{tmp_path}/job").fit(X)
     assert resumed.credal_partition_ == model.credal_partition_
 
 
@@ -384,7 +390,9 @@ def test_groups_that_the_pairs_were_drawn_from_are_found_once(
 
     for module in (begin, rows_numba):
         monkeypatch.setattr(module, "find_groups", counted)
-    stored = EVCLUS(40, random_state=0, checkpoint=f"{tmp_path}/job").sample_pairs(X)
+    stored = EVCLUS(
+        40, metric="euclidean", random_state=0, checkpoint=f"{tmp_path}/job"
+    ).sample_pairs(X)
     if other == "nothing":
         assert stored.fit(X).credal_partition_ == model.credal_partition_
         assert found == [40]
@@ -419,7 +427,7 @@ def test_as_many_focal_sets_as_words_are_no_dense_rows(
 ) -> None:
     """Thirty clusters have 32 focal sets, and an encoded row has 32 words."""
     X, y = gaussians(c, 2000)
-    model = EVCLUS(c, random_state=0, partitions=partitions).fit(X)
+    model = EVCLUS(c, metric="euclidean", random_state=0, partitions=partitions).fit(X)
     assert adjusted_rand_score(y, np.asarray(model.labels_)) > 0.9
     mass = model.predict_mass(X[:100])
     assert mass.sum(axis=1) == pytest.approx(1.0)

@@ -27,7 +27,7 @@ def gaussians(n: int = N, seed: int = 0) -> np.ndarray:
 
 
 def model(**more: object) -> EVCLUS:
-    return EVCLUS(C, random_state=0, n_jobs=1, **more)
+    return EVCLUS(C, random_state=0, n_jobs=1, **{"metric": "euclidean", **more})
 
 
 def version(folder: Path, name: str = "masses.zarr") -> int:

@@ -42,7 +42,9 @@ def floors(squares: NDArray) -> NDArray:
 
 
 def fit(X: Any, **options: Any) -> EVCLUS:
-    return EVCLUS(CLUSTERS, **{"random_state": 0, "n_jobs": 1, "d0": "q0.9", **options}).fit(X)
+    return EVCLUS(
+        CLUSTERS, **{"metric": "euclidean", "random_state": 0, "n_jobs": 1, "d0": "q0.9", **options}
+    ).fit(X)
 
 
 # ---------------------------------------------------------------------- the formula
@@ -145,7 +147,7 @@ def test_clusters_are_found_and_noisy_members_are_no_outliers(data, fitted):
 
 def test_a_fitted_model_says_that_it_took_floors_off(fitted, data):
     assert repr(fitted).endswith("  # less noise floors")
-    assert "noise floors" not in repr(EVCLUS())
+    assert "noise floors" not in repr(EVCLUS(metric="euclidean"))
     assert "noise floors" not in repr(fit(data[0], noise_floor=False))
 
 
@@ -168,9 +170,15 @@ def test_new_objects_have_floors_too(fitted, tmp_path):
 def test_partitions_take_them_off(data, c, tmp_path):
     X, y = data
     options = {"partitions": 4, "n_dissimilarities": 40, "d0": "auto" if c > 12 else "q0.9"}
-    model = EVCLUS(c, random_state=0, n_jobs=1, **options).fit(X)
+    model = EVCLUS(c, random_state=0, n_jobs=1, **{"metric": "euclidean", **options}).fit(X)
     assert model.noise_floor_
-    kept = EVCLUS(c, random_state=0, n_jobs=2, checkpoint=tmp_path / "fit", **options).fit(X)
+    kept = EVCLUS(
+        c,
+        random_state=0,
+        n_jobs=2,
+        checkpoint=tmp_path / "fit",
+        **{"metric": "euclidean", **options},
+    ).fit(X)
     assert kept.credal_partition_ == model.credal_partition_
     if c == CLUSTERS:
         assert adjusted_rand_score(y, model.labels_) > 0.8

@@ -38,7 +38,7 @@ def test_example_5_fifty_labels_separate_the_circles(seed):
 def test_example_5_evclus_finds_the_circles_in_the_feature(seed):
     X, y = circles(seed)
     features = KernelFDA(gamma=0.3).fit(X, some_labels(y, 50, seed)).transform(X)
-    model = EVCLUS(2, n_jobs=1, random_state=0).fit(features)
+    model = EVCLUS(2, metric="euclidean", n_jobs=1, random_state=0).fit(features)
     assert adjusted_rand_score(y, model.labels_) >= 0.95
 
 

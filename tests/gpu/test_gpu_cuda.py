@@ -112,7 +112,9 @@ def test_both_sides_of_a_pair_agree_in_every_bit(floors):
 @pytest.mark.parametrize("d0", ["auto", "q0.5"])
 def test_a_fit_has_the_same_bits_every_time(d0):
     X, y = blobs(100_003, 8)
-    first, second = (EVCLUS(8, d0=d0, random_state=1, device="cuda").fit(X) for _ in range(2))
+    first, second = (
+        EVCLUS(8, metric="euclidean", d0=d0, random_state=1, device="cuda").fit(X) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.credal_partition_.mass, second.credal_partition_.mass)
     assert first.history_ == second.history_
     assert first.converged_
@@ -132,6 +134,8 @@ def test_same_optimum_as_on_the_cpu():
     X, _ = blobs(2_000, 3)
     start = np.random.default_rng(0).dirichlet(np.ones(5), 2_000)
     given = {"n_dissimilarities": 30, "d0": 8.0, "init": start, "tol": 1e-8, "random_state": 0}
-    there, here = (EVCLUS(3, device=device, **given).fit(X) for device in ("cuda", "cpu"))
+    there, here = (
+        EVCLUS(3, metric="euclidean", device=device, **given).fit(X) for device in ("cuda", "cpu")
+    )
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
     np.testing.assert_array_equal(there.labels_, here.labels_)

@@ -94,12 +94,14 @@ def test_tiles_and_processes_change_no_bit(name):
 def test_a_fit_within_a_limit_has_the_same_bits(monkeypatch):
     X, _ = blobs(300_001, 5)
     given = {"n_dissimilarities": 50, "d0": 8.0, "tol": 1e-2, "random_state": 0, "device": "cuda"}
-    whole = EVCLUS(5, **given).fit(X)
+    whole = EVCLUS(5, metric="euclidean", **given).fit(X)
     limit = 300_001 * (3 * 4 * 7 + 24 + 12) + 6_000_000
     for narrow, kept in ((64, "computed in every sweep"), (0, "in host memory")):
         monkeypatch.setattr(memory, "NARROW", narrow)
         seen: list[Progress] = []
-        other = EVCLUS(5, memory_limit=limit, callbacks=[seen.append], **given).fit(X)
+        other = EVCLUS(
+            5, metric="euclidean", memory_limit=limit, callbacks=[seen.append], **given
+        ).fit(X)
         assert seen[0].stage == f"dissimilarities {kept}"
         np.testing.assert_array_equal(other.credal_partition_.mass, whole.credal_partition_.mass)
         assert other.history_ == whole.history_

@@ -128,17 +128,17 @@ def test_groups_are_the_same_every_time_and_good():
 @pytest.fixture(scope="module")
 def fitted() -> tuple[np.ndarray, np.ndarray, EVCLUS]:
     X, y = gaussians(50, 20_003)
-    return X, y, EVCLUS(50, random_state=0, device="cuda").fit(X)
+    return X, y, EVCLUS(50, metric="euclidean", random_state=0, device="cuda").fit(X)
 
 
 def test_a_fit_with_many_clusters(fitted):
     X, y, model = fitted
-    here = EVCLUS(50, random_state=0).fit(X)
+    here = EVCLUS(50, metric="euclidean", random_state=0).fit(X)
     assert isinstance(model.credal_partition_.mass, SparseMasses)
     ari = adjusted_rand_score(y, model.labels_)
     assert ari >= adjusted_rand_score(y, here.labels_) - 0.01
     assert (np.diff(model.history_) <= 0).all()
-    again = EVCLUS(50, random_state=0, device="cuda").fit(X)
+    again = EVCLUS(50, metric="euclidean", random_state=0, device="cuda").fit(X)
     assert again.credal_partition_ == model.credal_partition_
     assert again.history_ == model.history_
 
@@ -146,7 +146,7 @@ def test_a_fit_with_many_clusters(fitted):
 def test_a_fit_goes_on_from_given_lists(fitted):
     X, y, model = fitted
     for first in (model.credal_partition_, np.asarray(model.credal_partition_.mass)):
-        again = EVCLUS(50, init=first, random_state=1, device="cuda").fit(X)
+        again = EVCLUS(50, metric="euclidean", init=first, random_state=1, device="cuda").fit(X)
         assert isinstance(again.credal_partition_.mass, SparseMasses)
         assert (again.labels_ == model.labels_).mean() > 0.99
         ari = adjusted_rand_score(y, again.labels_)
@@ -156,7 +156,9 @@ def test_a_fit_goes_on_from_given_lists(fitted):
 def test_pairs_kept_elsewhere_give_the_same_bits(fitted):
     X, _, model = fitted
     # 20,003 x 100 pairs are 8 MB.
-    tight = EVCLUS(50, random_state=0, device="cuda", memory_limit=16_000_000).fit(X)
+    tight = EVCLUS(
+        50, metric="euclidean", random_state=0, device="cuda", memory_limit=16_000_000
+    ).fit(X)
     assert tight.credal_partition_ == model.credal_partition_
 
 
@@ -192,7 +194,9 @@ def test_a_matrix_and_weights(fitted):
     model = EVCLUS(30, metric="precomputed", random_state=0, device="cuda").fit(D)
     assert adjusted_rand_score(y, model.labels_) > 0.9
     weight = np.random.default_rng(0).uniform(0.5, 2, 1600)
-    model = EVCLUS(30, random_state=0, device="cuda").fit(X, sample_weight=weight)
+    model = EVCLUS(30, metric="euclidean", random_state=0, device="cuda").fit(
+        X, sample_weight=weight
+    )
     assert adjusted_rand_score(y, model.labels_) > 0.9
     assert (np.diff(model.history_) <= 0).all()
 
@@ -200,15 +204,23 @@ def test_a_matrix_and_weights(fitted):
 def test_a_checkpoint_is_gone_on_from(fitted, tmp_path):
     X, _, model = fitted
     with pytest.warns(UserWarning, match="did not converge"):
-        EVCLUS(50, random_state=0, device="cuda", checkpoint=tmp_path, checkpoint_every=4,
-               max_iter=4).fit(X)  # fmt: skip
-    rest = EVCLUS(50, random_state=0, device="cuda", checkpoint=tmp_path).fit(X)
+        EVCLUS(50, metric="euclidean", random_state=0, device="cuda", checkpoint=tmp_path,
+               checkpoint_every=4, max_iter=4).fit(X)  # fmt: skip
+    rest = EVCLUS(50, metric="euclidean", random_state=0, device="cuda", checkpoint=tmp_path).fit(X)
     assert rest.credal_partition_ == model.credal_partition_
 
 
 def test_links_and_selected_pairs_keep_dense_rows():
     X, _ = gaussians(26, 3000)
-    model = EVCLUS(26, random_state=0, device="cuda", d0=6.0, max_iter=8, n_dissimilarities=40)
+    model = EVCLUS(
+        26,
+        metric="euclidean",
+        random_state=0,
+        device="cuda",
+        d0=6.0,
+        max_iter=8,
+        n_dissimilarities=40,
+    )
     with pytest.warns(UserWarning, match="did not converge"):
         model.fit(X, must_link=[[0, 1]])
     assert not isinstance(model.credal_partition_.mass, SparseMasses)

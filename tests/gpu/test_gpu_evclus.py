@@ -20,7 +20,10 @@ def data():
 def models(X, fit=None, **parameters):
     """The same model on the CPU and on the device."""
     parameters = {"n_dissimilarities": 20, "d0": 8.0, "random_state": 0, **parameters}
-    return [EVCLUS(3, device=d, **parameters).fit(X, **(fit or {})) for d in ("cpu", "cuda")]
+    return [
+        EVCLUS(3, device=d, **{"metric": "euclidean", **parameters}).fit(X, **(fit or {}))
+        for d in ("cpu", "cuda")
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +75,10 @@ class TestFit:
         X, y = data
         X = X if metric == "euclidean" else np.linalg.norm(X[:, None] - X, axis=2)
         options = {"n_dissimilarities": 20, "d0": d0, "metric": metric, "random_state": 0}
-        here = EVCLUS(3, **options).fit(X)
+        here = EVCLUS(3, metric="euclidean", **options).fit(X)
         for name in ("update_rows", "assign_rows", "block_objective"):
             monkeypatch.setattr(numba_rows, name, None)
-        there = EVCLUS(3, device="cuda", **options).fit(X)
+        there = EVCLUS(3, metric="euclidean", device="cuda", **options).fit(X)
         assert there.d0_ == here.d0_
         assert there.objective_ == pytest.approx(here.objective_, rel=1e-2)
         assert adjusted_rand_score(y, there.predict(X)) > 0.98
@@ -124,12 +127,18 @@ class TestFit:
         # The sweeps over landmarks end with max_iter too, so that another start would be found.
         parameters = {"n_dissimilarities": 20, "d0": 8.0, "init": "random", "random_state": 0,
                       "device": "cuda"}  # fmt: skip
-        whole = EVCLUS(3, **parameters).fit(data[0])
+        whole = EVCLUS(3, **{"metric": "euclidean", **parameters}).fit(data[0])
         with pytest.warns(UserWarning, match="did not converge"):
-            EVCLUS(3, checkpoint=tmp_path, checkpoint_every=4, max_iter=8, **parameters).fit(
-                data[0]
-            )
-        rest = EVCLUS(3, checkpoint=tmp_path, checkpoint_every=4, **parameters).fit(data[0])
+            EVCLUS(
+                3,
+                checkpoint=tmp_path,
+                checkpoint_every=4,
+                max_iter=8,
+                **{"metric": "euclidean", **parameters},
+            ).fit(data[0])
+        rest = EVCLUS(
+            3, checkpoint=tmp_path, checkpoint_every=4, **{"metric": "euclidean", **parameters}
+        ).fit(data[0])
         np.testing.assert_array_equal(rest.credal_partition_.mass, whole.credal_partition_.mass)
 
     def test_what_it_cannot_do(self, on_torch, data):
@@ -142,14 +151,16 @@ class TestFindingTheDevice:
     @pytest.mark.parametrize("device", ["gpu", "cuda:x", 0, None])
     def test_no_device(self, data, device):
         with pytest.raises(ValueError, match='device must be "cpu", "cuda"'):
-            EVCLUS(2, device=device).fit(data[0])
+            EVCLUS(2, metric="euclidean", device=device).fit(data[0])
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
     def test_without_a_gpu(self, data):
         with pytest.raises(ValueError, match="needs a GPU that torch can use"):
-            EVCLUS(2, device="cuda").fit(data[0])
+            EVCLUS(2, metric="euclidean", device="cuda").fit(data[0])
         auto, cpu = (
-            EVCLUS(3, d0=8.0, n_dissimilarities=20, device=d, random_state=0).fit(data[0])
+            EVCLUS(
+                3, metric="euclidean", d0=8.0, n_dissimilarities=20, device=d, random_state=0
+            ).fit(data[0])
             for d in ("auto", "cpu")
         )
         np.testing.assert_array_equal(auto.credal_partition_.mass, cpu.credal_partition_.mass)

@@ -192,7 +192,8 @@ class TestEstimator:
         masses = np.random.default_rng(1).dirichlet(np.ones(5), len(X))
         model = EVCLUS(
             3, n_dissimilarities=20, d0=8.0, init=masses, tol=2e-2, random_state=0, device="cuda",
-            callbacks=[lambda news: seen.append(news.stage)], **parameters,
+            callbacks=[lambda news: seen.append(news.stage)],
+            **{"metric": "euclidean", **parameters},
         )  # fmt: skip
         links = {"must_link": [[0, 1], [2, 3], [4, 9]], "cannot_link": [[5, 6], [0, 7], [1, 8]]}
         return model.fit(X, **links), seen
@@ -228,5 +229,7 @@ class TestEstimator:
             self.fit(blobs(301, 3)[0], memory_limit=0.5)
 
     def test_pairs_that_are_never_read_are_not_written(self, tmp_path):
-        EVCLUS(3, device="cuda", checkpoint=tmp_path, random_state=0).sample_pairs(blobs(90, 3)[0])
+        EVCLUS(
+            3, metric="euclidean", device="cuda", checkpoint=tmp_path, random_state=0
+        ).sample_pairs(blobs(90, 3)[0])
         assert not list(tmp_path.iterdir())

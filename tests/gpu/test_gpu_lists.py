@@ -121,7 +121,9 @@ def on_lists(list_source, monkeypatch):
 
 def test_a_fit_from_groups_to_prediction(on_lists):
     X, y = _blobs()
-    model = EVCLUS(26, n_dissimilarities=24, device="cuda", random_state=0).fit(X)
+    model = EVCLUS(26, metric="euclidean", n_dissimilarities=24, device="cuda", random_state=0).fit(
+        X
+    )
     assert isinstance(model.credal_partition_.mass, SparseMasses)
     assert adjusted_rand_score(y, model.labels_) > 0.9
     assert (np.diff(model.history_) <= 0).all()
@@ -135,8 +137,8 @@ def test_a_fit_from_groups_to_prediction(on_lists):
 def test_a_fit_goes_on_from_given_lists(on_lists):
     X, _ = _blobs()
     options = {"n_dissimilarities": 24, "device": "cuda", "random_state": 0}
-    first = EVCLUS(26, **options).fit(X)
-    again = EVCLUS(26, init=first.credal_partition_, **options).fit(X)
+    first = EVCLUS(26, metric="euclidean", **options).fit(X)
+    again = EVCLUS(26, metric="euclidean", init=first.credal_partition_, **options).fit(X)
     assert isinstance(again.credal_partition_.mass, SparseMasses)
     assert again.history_[0] == pytest.approx(first.objective_, rel=1e-6)
     assert again.objective_ <= first.objective_
@@ -146,7 +148,9 @@ def test_a_fit_goes_on_from_given_lists(on_lists):
 def test_a_fit_in_partitions_has_near_partners(on_lists):
     X, y = _blobs()
     options = {"n_dissimilarities": 24, "random_state": 0, "partitions": 4}
-    there, threads = (EVCLUS(26, **options, device=name).fit(X) for name in ("cuda", "cpu"))
+    there, threads = (
+        EVCLUS(26, metric="euclidean", **options, device=name).fit(X) for name in ("cuda", "cpu")
+    )
     assert adjusted_rand_score(y, np.asarray(there.labels_)) > 0.9
     assert (np.diff(there.history_) <= 0).all()
     # The same groups and pairs; rows are solved in another order of adding.

@@ -36,7 +36,16 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 def model(**options) -> EVCLUS:
     known = {"d0": "q0.5", "n_dissimilarities": 20, "random_state": 1, "partitions": 8}
-    return EVCLUS(**{"n_clusters": 3, **known, "device": "cuda", "tol": 1e-3, **options})
+    return EVCLUS(
+        **{
+            "metric": "euclidean",
+            "n_clusters": 3,
+            **known,
+            "device": "cuda",
+            "tol": 1e-3,
+            **options,
+        }
+    )
 
 
 # ---------------------------------------------------------------------- one view

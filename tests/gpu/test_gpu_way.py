@@ -53,7 +53,7 @@ def ways(monkeypatch) -> list[list[str]]:
 def fitted(device: str) -> EVCLUS:
     X, _ = blobs(200, 3)
     options = {"n_dissimilarities": 12, "d0": "q0.9", "init": "random", "tol": 0.5}
-    return EVCLUS(3, n_jobs=1, device=device, random_state=0, **options).fit(X)
+    return EVCLUS(3, metric="euclidean", n_jobs=1, device=device, random_state=0, **options).fit(X)
 
 
 def test_threads(ways):
@@ -118,7 +118,7 @@ def modules_entered_by(X: np.ndarray, fit: Any) -> list[str]:
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_x_returns_to_few_modules(order):
     X = np.asarray(blobs(200, 3)[0], order=order)
-    model = EVCLUS(3, n_jobs=1, n_dissimilarities=12, d0="q0.9", random_state=0)
+    model = EVCLUS(3, metric="euclidean", n_jobs=1, n_dissimilarities=12, d0="q0.9", random_state=0)
     model.fit(X)  # what is imported on first use is not on the way
     way = modules_entered_by(X, lambda: model.fit(X))
     assert way[0] == "evclus.estimator"

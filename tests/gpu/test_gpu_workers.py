@@ -70,7 +70,7 @@ def data():
 
 def model(**options) -> EVCLUS:
     known = {"n_dissimilarities": 12, "d0": 8.0, "init": "random", "random_state": 1, "tol": 1e-2}
-    return EVCLUS(3, **{**known, "device": "cuda", **options})
+    return EVCLUS(3, **{"metric": "euclidean", **known, "device": "cuda", **options})
 
 
 def assert_same(a: EVCLUS | Bootclus, b: EVCLUS | Bootclus) -> None:

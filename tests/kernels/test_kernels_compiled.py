@@ -54,7 +54,9 @@ X = np.r_[np.zeros((20, 2)), np.ones((20, 2))] + np.random.default_rng(0).normal
 
 
 def fit(**options):
-    return EVCLUS(2, init="random", d0=1.0, max_iter=2, tol=10.0, **options).fit(X)
+    return EVCLUS(
+        2, init="random", d0=1.0, max_iter=2, tol=10.0, **{"metric": "euclidean", **options}
+    ).fit(X)
 
 
 def test_the_first_fit_says_so_to_its_listeners(monkeypatch):
@@ -69,10 +71,14 @@ def test_many_clusters_have_kernels_of_their_own(monkeypatch):
     rng = np.random.default_rng(0)
     Z = (9 * rng.normal(size=(30, 4)))[np.arange(600) % 30] + rng.normal(size=(600, 4))
     heard = []
-    EVCLUS(30, random_state=0, max_iter=1, tol=10.0, callbacks=[heard.append]).fit(Z)
+    EVCLUS(
+        30, metric="euclidean", random_state=0, max_iter=1, tol=10.0, callbacks=[heard.append]
+    ).fit(Z)
     assert not any("compiling" in news.stage for news in heard)
     monkeypatch.setattr(callbacks, "is_compiled", lambda f: f.py_func.__name__ == "update_rows")
-    EVCLUS(30, random_state=0, max_iter=1, tol=10.0, callbacks=[heard.append]).fit(Z)
+    EVCLUS(
+        30, metric="euclidean", random_state=0, max_iter=1, tol=10.0, callbacks=[heard.append]
+    ).fit(Z)
     assert sum(news.stage == "compiling once, about 20 s" for news in heard) == 1
 
 

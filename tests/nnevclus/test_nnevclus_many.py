@@ -42,7 +42,7 @@ def same_bits(one: NNEVCLUS, other: NNEVCLUS) -> None:
 )
 def test_it_finds_the_clusters_that_evclus_finds(options):
     model = fitted(**options)
-    other = EVCLUS(C, d0=10.0, random_state=0).fit(X)
+    other = EVCLUS(C, metric="euclidean", d0=10.0, random_state=0).fit(X)
     assert adjusted_rand_score(Y, other.labels_) > 0.95
     assert adjusted_rand_score(Y, model.labels_) > adjusted_rand_score(Y, other.labels_) - 0.02
     assert model.objective_ < model.history_[0]  # it was taught, and has learnt since

@@ -42,7 +42,9 @@ def X(data) -> np.ndarray:
 
 def model(**options) -> EVCLUS:
     known = {"d0": "q0.5", "n_dissimilarities": 20, "random_state": 1, "partitions": 8}
-    return EVCLUS(**{"n_clusters": 3, **known, "tol": 1e-4, "n_jobs": 1, **options})
+    return EVCLUS(
+        **{"metric": "euclidean", "n_clusters": 3, **known, "tol": 1e-4, "n_jobs": 1, **options}
+    )
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def test_a_job_has_the_bits_of_the_estimator(tmp_path, monkeypatch, scale):
     assert not there & {"pairs.zarr", "answer.zarr", "points", "back"}
     rows = Dataset.open(result.folder.path("data.zarr")).rows()
     known = Scale.of_json(result.folder.stages["validate"].outputs["scale"])
-    alone = EVCLUS(**parameters).fit(rows if known is None else known(rows))
+    alone = EVCLUS(metric="euclidean", **parameters).fit(rows if known is None else known(rows))
     assert result.partition == alone.credal_partition_
     assert result.metrics["objective"] == alone.objective_
     assert np.array_equal(result.partition.labels(), alone.labels_)

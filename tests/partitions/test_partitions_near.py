@@ -30,7 +30,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 def model(**options) -> EVCLUS:
     known = {"random_state": 1, "partitions": 6, "n_dissimilarities": 40, "n_jobs": 1, "tol": 1e-3}
-    return EVCLUS(**{"n_clusters": C, **known, **options})
+    return EVCLUS(**{"metric": "euclidean", "n_clusters": C, **known, **options})
 
 
 @pytest.fixture(scope="module")

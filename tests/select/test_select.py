@@ -110,7 +110,9 @@ def test_other_estimators_can_be_asked(X):
     D = ((X[:, None] - X) ** 2).sum(axis=2)
     by = {"criterion": "nonspecificity"}
     assert select(D, RECM(focal_sets="full", random_state=0), [3, 4, 5], **by).best == 4
-    model = EVCLUS(n_dissimilarities=30, d0="q0.3", focal_sets="pairs", random_state=0)
+    model = EVCLUS(
+        metric="euclidean", n_dissimilarities=30, d0="q0.3", focal_sets="pairs", random_state=0
+    )
     found = select(X[::2], model, [3, 4], **by)
     assert {type(found.model), *found.n_clusters} == {EVCLUS, 3, 4}
 
@@ -129,7 +131,9 @@ def test_numbers_are_sorted_and_taken_once(X):
 
 @pytest.mark.parametrize("criterion", ["modes", "bic", "gap", "silhouette"])
 def test_every_criterion_finds_plain_clusters(X, criterion):
-    model = ECM(random_state=0) if criterion == "silhouette" else EVCLUS(d0="q0.5")
+    model = (
+        ECM(random_state=0) if criterion == "silhouette" else EVCLUS(metric="euclidean", d0="q0.5")
+    )
     found = select(X, model, range(2, 6), criterion=criterion)
     assert (found.best, found.verdict, found.criterion) == (4, "4 clusters", criterion)
     assert found.model.credal_partition_.n_clusters == 4
@@ -146,7 +150,7 @@ def test_data_without_structure_are_one_cluster(criterion):
 def test_clusters_of_any_shape_are_counted():
     X, _ = make_moons(500, noise=0.05, random_state=0)
     assert select(X).best == 2
-    assert EVCLUS("auto", random_state=0).fit(X).n_clusters_ == 2
+    assert EVCLUS("auto", metric="euclidean", random_state=0).fit(X).n_clusters_ == 2
 
 
 def test_the_curve_of_the_data_has_no_fits_but_one(X):

@@ -32,7 +32,7 @@ def test_a_fit_that_cannot_fit_is_refused_before_it_starts(little):
         r".* for data\), but \d\.\d MB "
         r"are free here. Lower n_dissimilarities, use fewer focal sets, or use more workers",
     ):
-        EVCLUS(3, d0=1.0, random_state=0, callbacks=[started.append]).fit(X)
+        EVCLUS(3, metric="euclidean", d0=1.0, random_state=0, callbacks=[started.append]).fit(X)
     assert not started
 
 
@@ -40,12 +40,12 @@ def test_a_limit_counts_where_one_partition_would_hold_all_objects():
     with pytest.raises(
         MemoryError, match=r"0\.\d MB are free within memory_limit\..*, or raise memory_limit\.$"
     ):
-        EVCLUS(3, d0=1.0, memory_limit=100_000).fit(X)
+        EVCLUS(3, metric="euclidean", d0=1.0, memory_limit=100_000).fit(X)
 
 
 def test_what_keeps_a_fit_from_partitions_is_told():
     many = np.zeros((PARTITION_ROWS + 1, 1), np.float32)
-    model = EVCLUS(3, d0=1.0, memory_limit=100_000)
+    model = EVCLUS(3, metric="euclidean", d0=1.0, memory_limit=100_000)
     with pytest.raises(
         MemoryError, match=r"Partitions need less memory, but do not take links, weights"
     ):
@@ -53,7 +53,7 @@ def test_what_keeps_a_fit_from_partitions_is_told():
 
 
 def test_the_cure_helps(little):
-    model = EVCLUS(3, d0=1.0, n_dissimilarities=3, random_state=0, tol=0.1)
+    model = EVCLUS(3, metric="euclidean", d0=1.0, n_dissimilarities=3, random_state=0, tol=0.1)
     assert len(model.fit(X[:500]).labels_) == 500
 
 
@@ -64,7 +64,7 @@ def test_focal_sets_count(monkeypatch, family):
         engine_memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=there)
     )
     with pytest.raises(MemoryError, match="fewer focal sets"):
-        EVCLUS(10, focal_sets=family, d0=1.0, n_dissimilarities=5).fit(X)
+        EVCLUS(10, metric="euclidean", focal_sets=family, d0=1.0, n_dissimilarities=5).fit(X)
 
 
 def test_a_list_of_pairs_counts_its_pairs(monkeypatch):
@@ -96,5 +96,5 @@ def test_a_million_objects_fit_in_three_gigabytes():
 def test_a_full_disk_is_known_before_a_checkpoint_is_begun(monkeypatch, tmp_path):
     monkeypatch.setattr(memory.shutil, "disk_usage", lambda where: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match=r"checkpoint folder needs about .* MB, but 0\.0 MB are free"):
-        EVCLUS(3, d0=1.0, random_state=0, checkpoint=tmp_path / "job").fit(X)
+        EVCLUS(3, metric="euclidean", d0=1.0, random_state=0, checkpoint=tmp_path / "job").fit(X)
     assert not (tmp_path / "job").exists()

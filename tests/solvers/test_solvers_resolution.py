@@ -131,7 +131,7 @@ def test_a_d0_that_calls_nearly_all_objects_outliers_is_not_taken_while_others_d
 def test_defaults_do_not_call_all_wines_outliers():
     """With this seed the labels of the smallest d0 agree most: three of 178 were in a cluster."""
     X = StandardScaler().fit_transform(load_wine().data)
-    model = EVCLUS(3, random_state=3).fit(X)
+    model = EVCLUS(3, metric="euclidean", random_state=3).fit(X)
     assert model.credal_partition_.outliers().mean() < 0.5
 
 
@@ -191,14 +191,16 @@ def test_the_smallest_d0_of_equal_misfit_is_the_reference_if_it_gives_the_same_p
 def test_defaults_find_bent_clusters():
     """Stress and nonspecificity alone would choose a d0 that cuts both moons in half."""
     X, y = make_moons(300, noise=0.04, random_state=0)
-    assert adjusted_rand_score(y, EVCLUS(2, random_state=0).fit(X).labels_) > 0.95
+    assert (
+        adjusted_rand_score(y, EVCLUS(2, metric="euclidean", random_state=0).fit(X).labels_) > 0.95
+    )
 
 
 def test_objects_between_overlapping_clusters_stay_between():
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     X = rng.normal(size=(400, 2)) + 2.5 * y[:, None] * [1, 0]
-    model = EVCLUS(2, random_state=0).fit(X)
+    model = EVCLUS(2, metric="euclidean", random_state=0).fit(X)
     counts = model.credal_partition_.summary()
     assert counts.n_between > 40
     assert counts.n_outliers < 60

@@ -59,9 +59,9 @@ def test_without_a_threshold_every_row_is_visited(X):
 
 
 def test_the_answer_is_that_of_full_sweeps_up_to_the_tolerance(X, monkeypatch):
-    lazy = EVCLUS(4, d0="q0.6", random_state=0).fit(X)
+    lazy = EVCLUS(4, metric="euclidean", d0="q0.6", random_state=0).fit(X)
     monkeypatch.setattr(irqp, "SKIP_SHARE", 0.0)
-    full = EVCLUS(4, d0="q0.6", random_state=0).fit(X)
+    full = EVCLUS(4, metric="euclidean", d0="q0.6", random_state=0).fit(X)
     np.testing.assert_allclose(lazy.objective_, full.objective_, rtol=1e-5)
     assert adjusted_rand_score(lazy.labels_, full.labels_) > 0.99
     assert (np.diff(lazy.history_) <= 0).all()

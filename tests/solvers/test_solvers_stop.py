@@ -55,7 +55,10 @@ def test_random_masses_and_lists_of_pairs_have_the_rule_of_the_paper():
         (ring, "auto", Stop(USUAL_TOL, 9)),
         (ring, given, Stop(USUAL_TOL, 9)),
     ]:
-        assert checked_settings(EVCLUS(3, init=init, max_iter=9), data, 0, 3).stop == rule
+        assert (
+            checked_settings(EVCLUS(3, metric="euclidean", init=init, max_iter=9), data, 0, 3).stop
+            == rule
+        )
 
 
 class _Falling:
@@ -121,7 +124,7 @@ def test_rows_that_rest_count_as_if_they_brought_what_they_may():
 @pytest.mark.parametrize("tol", ["soon", -1.0, float("nan"), None])
 def test_another_tol_is_refused(tol):
     with pytest.raises(ValueError, match="tol must be"):
-        EVCLUS(2, tol=tol).fit(np.random.default_rng(0).normal(size=(20, 2)))
+        EVCLUS(2, metric="euclidean", tol=tol).fit(np.random.default_rng(0).normal(size=(20, 2)))
 
 
 def stress_of_other_pairs(model: EVCLUS, X: np.ndarray, d0: float) -> float:
@@ -137,9 +140,11 @@ def stress_of_other_pairs(model: EVCLUS, X: np.ndarray, d0: float) -> float:
 def test_a_fit_of_many_objects_ends_as_soon_as_its_pairs_say_no_more_about_others():
     """What is not drawn counts: the stress of other pairs is no higher than after 18 sweeps."""
     X, y = make_blobs(MANY_OBJECTS, centers=4, cluster_std=2.0, random_state=1)
-    d0 = EVCLUS(4, n_dissimilarities=30, random_state=0).fit(X[::20]).d0_
-    soon = EVCLUS(4, n_dissimilarities=30, random_state=0, d0=d0).fit(X)
-    late = EVCLUS(4, n_dissimilarities=30, random_state=0, tol=1e-5, d0=d0).fit(X)
+    d0 = EVCLUS(4, metric="euclidean", n_dissimilarities=30, random_state=0).fit(X[::20]).d0_
+    soon = EVCLUS(4, metric="euclidean", n_dissimilarities=30, random_state=0, d0=d0).fit(X)
+    late = EVCLUS(4, metric="euclidean", n_dissimilarities=30, random_state=0, tol=1e-5, d0=d0).fit(
+        X
+    )
     assert MANY_LEAST <= soon.n_iter_ < 8 < late.n_iter_
     falls = -np.diff(soon.history_) / soon.history_[:-1]
     assert (falls >= 0).all()
@@ -154,10 +159,16 @@ def test_a_fit_of_many_objects_ends_as_soon_as_its_pairs_say_no_more_about_other
 def test_a_fit_of_many_objects_is_taken_up_with_the_same_bits(tmp_path):
     X = make_blobs(MANY_OBJECTS, centers=26, cluster_std=1.0, random_state=2)[0]
     model = {"n_clusters": 26, "n_dissimilarities": 20, "random_state": 0}
-    whole = EVCLUS(**model).fit(X)
+    whole = EVCLUS(metric="euclidean", **model).fit(X)
     assert whole.n_iter_ > 5
     with pytest.warns(ConvergenceWarning):
-        EVCLUS(**model, checkpoint=f"{tmp_path}/job", checkpoint_every=4, max_iter=5).fit(X)
-    again = EVCLUS(**model, checkpoint=f"{tmp_path}/job").fit(X)
+        EVCLUS(
+            metric="euclidean",
+            **model,
+            checkpoint=f"{tmp_path}/job",
+            checkpoint_every=4,
+            max_iter=5,
+        ).fit(X)
+    again = EVCLUS(metric="euclidean", **model, checkpoint=f"{tmp_path}/job").fit(X)
     assert again.history_ == whole.history_
     np.testing.assert_array_equal(again.credal_partition_.mass, whole.credal_partition_.mass)

@@ -80,7 +80,7 @@ def test_models(bucket, monkeypatch):
     url = f"{bucket}/job/model"
     with pytest.raises(StoreNotFoundError, match=r"no model at s3://bucket/job/model"):
         EVCLUS.load(url)
-    model = EVCLUS(2, d0=5.0, random_state=0).fit(X[:60])
+    model = EVCLUS(2, metric="euclidean", d0=5.0, random_state=0).fit(X[:60])
     model.save(url)
     with pytest.raises(StoreExistsError, match="exists already"):
         model.save(url)

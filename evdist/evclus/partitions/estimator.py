@@ -48,10 +48,15 @@ def in_partitions(
     if not isinstance(k, int) or not isinstance(c, int):
         k = c = 1  # which is refused in its place
     asked = Asked(
-        model.partitions, model.metric, k, _focal_set_count(family, c), model.memory_limit,
+        model.partitions, _one_metric(model), k, _focal_set_count(family, c), model.memory_limit,
         _device(model, client), _has_lists(family, c), near_share(k, c) > 0, named,
     )  # fmt: skip
     return needs_partitions(X, asked, client)
+
+
+def _one_metric(model: Any) -> Any:
+    """The metric: partitions compare in one way, where "auto" is Euclidean."""
+    return "euclidean" if model.metric == "auto" else model.metric
 
 
 def _device(model: Any, client: Any) -> Any:
@@ -94,7 +99,7 @@ def fit_model_in_partitions(model: Any, X: Any, seed: int, client: Any) -> None:
     groups = takes_groups(model, counted, settings, False, client)
     settings = replace(settings, groups=groups)
     with model._reporting() as report, admitted(client, _taken(client), report):
-        fit = fit_partitions(X, model.metric, settings, partition_site(model, client), report)
+        fit = fit_partitions(X, _one_metric(model), settings, partition_site(model, client), report)
     model.d0_, model.d0_curve_ = fit.d0, fit.d0_curve
     model._landmarks, model._kept, model._map = fit.landmarks, fit.kept, None
     partition = lazy_partition(fit.answer, client is not None or is_dask(X))
