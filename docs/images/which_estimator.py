@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 CHART: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "rows of numbers, or a table made numbers": [
         ("start here", ("EVCLUS",), "evclus.md"),
-        ("images, texts, cells", ('EVCLUS(metric="auto")',), "evclus.md"),
+        ("millions of rows, a distance to trust", ('EVCLUS(metric="euclidean")',), "evclus.md"),
         ("rings, bands, any shape", ('EVCLUS(metric="geodesic")',), "features.md"),
         ("number of clusters not known", ('EVCLUS("auto")', "select", "EKNNclus"), "ecm.md"),
         ("round clusters, prototypes", ("ECM", "CCM", "BCM", "BPEC"), "ecm.md"),
