@@ -404,7 +404,7 @@ class EVCLUS(RowMasses, CredalClusterer):
         self._kept = fit.kept or some_pairs(fit.pairs, fit.order)
         solution = fit.solution
         partition = CredalPartition(fit.mass, fit.focal_sets)
-        if isinstance(self._map, Views) and isinstance(fit.mass, np.ndarray):
+        if isinstance(self._map, Views):
             # The objective is that of the joint fit, and so are the conflicts.
             self._kept = self._kept.with_conflicts(partition)
             partition = CredalPartition(self._map.match(fit.mass), fit.focal_sets)

@@ -37,7 +37,9 @@ from scipy import optimize
 
 from evdist.engine.progress import Progress
 from evdist.features.layout import NeighbourLayout
+from evdist.kernels.sparse_rows import encode
 from evdist.partition import CredalPartition
+from evdist.partition.sparse import SparseMasses
 from evdist.stores.arrays import read_arrays, write_arrays
 from evdist.stores.encoding import StoreError
 from evdist.stores.paths import join, read_bytes
@@ -61,6 +63,8 @@ _UNIT = 0.01
 #: Kind and version of the store of `matching`.
 _MATCHING = "matching of views", 1
 _CURE = "Save the model again."
+#: Rows whose masses are matched and averaged at a time.
+_ROWS = 65_536
 
 
 @dataclass
@@ -89,18 +93,24 @@ class Views:
         """The mean of the views' masses of rows, old or new, clusters matched: (rows, c + 2)."""
         return self._mean(self._placed(X))
 
-    def match(self, joint: NDArray[np.float32]) -> NDArray[np.float32]:
+    def match(self, joint: Any) -> Any:
         """Match the views' clusters to those of the joint fit, and return the mean of their masses.
 
-        joint (n, c + 2) and the views' masses are of simple sets. Two clusters are alike as far as
-        objects have mass on both.
+        joint (n, c + 2) and the views' masses are of simple sets, tables or lists; the mean is what
+        joint is. Two clusters are alike as far as objects have mass on both.
         """
-        masses = [np.asarray(view.mass) for view in self.partitions.values()]
-        self.matching = np.array([
-            optimize.linear_sum_assignment(-joint[:, 1:-1].T.astype(float) @ mass[:, 1:-1])[1]
-            for mass in masses
-        ])  # fmt: skip
-        return self._mean(masses)
+        masses = [view.mass for view in self.partitions.values()]
+        blocks = [slice(lo, lo + _ROWS) for lo in range(0, len(joint), _ROWS)]
+        alike = np.zeros((len(masses), self.n_clusters, self.n_clusters))
+        for some in blocks:
+            mine = np.asarray(joint[some])[:, 1:-1].astype(float)
+            for v, mass in enumerate(masses):
+                alike[v] += mine.T @ np.asarray(mass[some])[:, 1:-1]
+        self.matching = np.array([optimize.linear_sum_assignment(-one)[1] for one in alike])
+        means = (self._mean([np.asarray(mass[some]) for mass in masses]) for some in blocks)
+        if isinstance(joint, SparseMasses):
+            return SparseMasses(np.vstack([encode(mean) for mean in means]), self.n_clusters)
+        return np.vstack(list(means))
 
     def _placed(self, X: NDArray[Any]) -> list[NDArray[np.float32]]:
         placed = {"rows": X, "layout": self.layout.transform(X)}

@@ -135,3 +135,17 @@ def test_with_three_columns_one_metric_is_taken(digits):
     assert found.metric_ in ("euclidean", "geodesic")
     with pytest.raises(AttributeError, match="no views with the metric"):
         _ = found.views_
+
+
+@pytest.mark.parametrize("c", [24, 25])
+def test_masses_are_the_views_mean_whether_tables_or_lists(digits, c):
+    found = EVCLUS(c, random_state=0).fit(digits[0])
+    order = found._map.matching
+    total = sum(
+        np.column_stack([mass[:, 0], mass[:, 1 + one], mass[:, -1]])
+        for one, mass in zip(
+            order, (np.asarray(v.mass) for v in found.views_.values()), strict=True
+        )
+    )
+    np.testing.assert_allclose(np.asarray(found.credal_partition_.mass), total / 4, atol=1e-6)
+    assert (found.predict(digits[0]) == found.labels_).mean() > 0.7
