@@ -32,7 +32,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse import csgraph
 from sklearn import neighbors
 from sklearn.utils.validation import validate_data
 
@@ -177,7 +177,7 @@ def joined(graph: sparse.csr_array, index: neighbors.NearestNeighbors) -> sparse
     """The graph with its parts joined: each round joins every part with the one nearest to it."""
     X = index._fit_X
     while True:
-        count, part = connected_components(graph, directed=False)
+        count, part = csgraph.connected_components(graph, directed=False)
         if count == 1:
             return graph
         largest = int(np.bincount(part).argmax())
@@ -228,7 +228,7 @@ def _spread_landmarks(
     landmark = int(rng.randint(m))
     for q in range(L):
         landmarks[q] = landmark
-        table[:, q] = dijkstra(graph, directed=False, indices=landmark)
+        table[:, q] = csgraph.dijkstra(graph, directed=False, indices=landmark)
         near = np.minimum(near, table[:, q])
         chance = near ** (2.0 / power)
         chance[landmarks[: q + 1]] = 0.0
