@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated, Any
 
 import typer
@@ -76,4 +77,9 @@ for known in keeping.jobs.registered_commands:
 
 def main() -> None:
     """Entry point of ``evdist``."""
-    app()
+    try:
+        app()
+    finally:
+        # The process ends, and all memory with it: Python would first look through every object
+        # for what refers to itself, half a second where pandas and numba are loaded.
+        gc.freeze()
