@@ -75,8 +75,15 @@ for known in keeping.jobs.registered_commands:
     known.cls = _Command
 
 
+#: Objects made and not freed between two looks for cycles; Python's own number is 700.
+COLLECT_EVERY = 10_000
+
+
 def main() -> None:
     """Entry point of ``evdist``."""
+    # Half a million objects are made while modules load, and stay: the collector would look through
+    # them again and again, a few tenths of a second.
+    gc.set_threshold(COLLECT_EVERY)
     try:
         app()
     finally:
