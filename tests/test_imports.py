@@ -83,7 +83,11 @@ def test_what_waited_is_the_module_itself_once_it_is_used(root: Path) -> None:
         "assert fixes.scipy.stats.mode is scipy.stats.mode\n"
         "assert fixes.pd.DataFrame is pandas.DataFrame\n"
         "from evdist.estimators import number\n"
-        "assert number.neighbors.NearestNeighbors is sklearn.neighbors.NearestNeighbors"
+        "assert number.neighbors.NearestNeighbors is sklearn.neighbors.NearestNeighbors\n"
+        "import numpy\nassert 'testing' not in vars(numpy)\n"
+        "from scipy._lib.array_api_compat import numpy as copied\n"
+        "assert copied.testing.assert_equal is numpy.testing.assert_equal\n"
+        "import numpy.f2py\nassert numpy.f2py is __import__('sys').modules['numpy.f2py']"
     )
     modules, left = loaded_by(code, root)
     assert {"scipy.stats", "pandas"} <= modules
