@@ -23,6 +23,8 @@ import numpy as np
 import pandas as pd
 
 RUNS = 5
+#: Byte code is kept, as in every installation; without it 250 modules are compiled by each run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def customers(folder: Path) -> None:
