@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse import csgraph, csr_array
 
 Pairs = NDArray[np.int64]
 
@@ -112,7 +111,7 @@ def _refuse_contradictions(ml: Pairs, cl: Pairs) -> None:
     a, b = where[: len(ml)].T
     size = len(objects)
     joined = csr_array((np.ones(len(ml), np.int8), (a, b)), shape=(size, size))
-    _, component = connected_components(joined, directed=False)
+    _, component = csgraph.connected_components(joined, directed=False)
     apart = where[len(ml) :]
     bad = np.flatnonzero(component[apart[:, 0]] == component[apart[:, 1]])
     if not len(bad):
@@ -128,7 +127,7 @@ def _refuse_contradictions(ml: Pairs, cl: Pairs) -> None:
 
 def _chain(joined: csr_array, start: int, end: int) -> list[int]:
     """Objects on a shortest way from start to end, both included."""
-    _, before = breadth_first_order(joined, start, directed=False)
+    _, before = csgraph.breadth_first_order(joined, start, directed=False)
     chain = [end]
     while chain[-1] != start:
         chain.append(int(before[chain[-1]]))

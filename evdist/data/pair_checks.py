@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csgraph, csr_array
 
 from evdist.data.sources import AttributeSource, PairList, pair_list
 
@@ -84,7 +83,7 @@ def mended(pairs: PairList, attributes: NDArray[np.float64], seed: int) -> PairL
 def _tell_of_parts(pairs: PairList) -> None:
     graph = csr_array((np.ones(len(pairs.other), np.int8), pairs.other, pairs.first),
                       shape=(pairs.n, pairs.n))  # fmt: skip
-    count, part = connected_components(graph, directed=False)
+    count, part = csgraph.connected_components(graph, directed=False)
     if count > 1:
         size = np.bincount(part)
         apart = int(np.flatnonzero(part != part[0])[0])

@@ -26,7 +26,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+from scipy.sparse import csgraph
 
 from evdist.belief import FocalSets, contour, nonspecificity
 
@@ -77,13 +77,13 @@ def along(
     known = D[D > 0]
     unit = float(np.median(known)) if known.size else 1.0
     steps = np.maximum(D / unit, 1e-9).astype(float)
-    tree = sparse.csr_array(minimum_spanning_tree(sparse.csr_array(steps)))
+    tree = sparse.csr_array(csgraph.minimum_spanning_tree(sparse.csr_array(steps)))
     edges = (graph + tree + tree.T).tocoo()
     for p in powers:
         length = steps[edges.row, edges.col] ** p
         paths = sparse.csr_array((length, (edges.row, edges.col)), shape=D.shape)
         # Every edge is there in both directions, so that "directed" finds the same sums, faster.
-        yield unit * shortest_path(paths, method="D", directed=True) ** (1.0 / p)
+        yield unit * csgraph.shortest_path(paths, method="D", directed=True) ** (1.0 / p)
 
 
 def modularity(labels: NDArray, graph: sparse.csr_array) -> float:

@@ -32,7 +32,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse import csgraph
 from sklearn.utils.validation import validate_data
 
 from evdist.estimators.checks import integer, positive, random_of
@@ -222,7 +222,7 @@ def joined_graph(anchors: _Anchors, K: int, threads: int = 1) -> sparse.csr_arra
     graph = sparse.csr_array((far.ravel(), near.ravel(), first), shape=(m, m))
     graph = graph.maximum(graph.T.tocsr())
     while True:
-        count, part = connected_components(graph, directed=False)
+        count, part = csgraph.connected_components(graph, directed=False)
         if count == 1:
             return graph
         i, j, gap = anchors.gaps(part.astype(np.int64), threads)
@@ -248,7 +248,7 @@ def _spread_landmarks(
     landmark = int(rng.randint(m))
     for q in range(L):
         landmarks[q] = landmark
-        table[:, q] = dijkstra(graph, directed=False, indices=landmark)
+        table[:, q] = csgraph.dijkstra(graph, directed=False, indices=landmark)
         near = np.minimum(near, table[:, q])
         chance = near ** (2.0 / power)
         chance[landmarks[: q + 1]] = 0.0

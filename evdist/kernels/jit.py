@@ -17,6 +17,7 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 #: All modules that numba compiles, and those that these take constants from.
 KERNELS = (
@@ -69,8 +70,12 @@ class KernelCache(FunctionCache):
             return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # numba's own fills the compiler's tables first, half a second with SciPy's linear algebra.
+        # Code that is compiled needs the memory of arrays alone; who compiles fills the tables.
+        rtsys.initialize(target_context)
         try:
-            return super().load_overload(sig, target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except _UNREADABLE:
             self.flush()
             return None

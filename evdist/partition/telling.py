@@ -68,7 +68,8 @@ class Attribute:
         """Members against the others, in one line."""
         if self.kind == "category":
             return ", ".join(
-                f"{one.name} {_percent(one.share)} (others {_percent(one.others)})"
+                f"{one.name}{':' if _is_code(one.name) else ''} {_percent(one.share)} "
+                f"(others {_percent(one.others)})"
                 for one in self.levels
             )
         if self.kind == "date" or self.others_mean is None:
@@ -203,13 +204,18 @@ def _levels(
 def _level_words(name: str, levels: tuple[Level, ...]) -> str:
     first = max(levels, key=lambda one: (one.share - one.others, one.share))
     if first.share >= 0.97:
-        return f"{name} {first.name}"
+        return f"{name} {'= ' if _is_code(first.name) else ''}{first.name}"
     if first.share >= 0.5 and first.share > first.others:
         return f"{name} mostly {first.name} ({_percent(first.share)})"
     gone = min(levels, key=lambda one: one.share - one.others)
     if gone.share <= 0.03 and gone.others >= 0.3:
         return f"{name} not {gone.name}"
     return f"{name} often {first.name} ({_percent(first.share)}, others {_percent(first.others)})"
+
+
+def _is_code(level: str) -> bool:
+    """Whether a level is a number, which beside a name or a share would be taken for a count."""
+    return level.lstrip("-").replace(".", "", 1).isdigit()
 
 
 def _percent(share: float) -> str:

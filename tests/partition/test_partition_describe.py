@@ -183,3 +183,13 @@ def test_kinds_of_columns():
     }  # fmt: skip
     assert found.left_out == ("text", "row", "constant")
     assert next(one for one in found.columns if one.name == "year").said(4383) == "1982"
+
+
+def test_levels_that_are_numbers_are_not_taken_for_counts() -> None:
+    mass = np.zeros((40, 4))
+    mass[:20, 1] = mass[20:, 2] = 1
+    found = CredalPartition(mass, FocalSets.simple(2)).describe(
+        pd.DataFrame({"warm": np.repeat([2, 1], 20), "age": np.repeat([30.0, 50.0], 20)})
+    )
+    warm = next(one for one in found[0].attributes if one.name == "warm")
+    assert (warm.words, warm.line) == ("warm = 2", "2: 100 % (others 0 %)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated, Any
 
 import typer
@@ -74,6 +75,18 @@ for known in keeping.jobs.registered_commands:
     known.cls = _Command
 
 
+#: Objects made and not freed between two looks for cycles; Python's own number is 700.
+COLLECT_EVERY = 10_000
+
+
 def main() -> None:
     """Entry point of ``evdist``."""
-    app()
+    # Half a million objects are made while modules load, and stay: the collector would look through
+    # them again and again, a few tenths of a second.
+    gc.set_threshold(COLLECT_EVERY)
+    try:
+        app()
+    finally:
+        # The process ends, and all memory with it: Python would first look through every object
+        # for what refers to itself, half a second where pandas and numba are loaded.
+        gc.freeze()

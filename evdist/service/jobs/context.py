@@ -24,7 +24,7 @@ from evdist.registry import ALGORITHMS, Algorithm, load
 from evdist.service.config import JobConfig
 from evdist.service.jobs.allowed import check_address
 from evdist.service.jobs.folder import JobFolder, Stage
-from evdist.service.jobs.models import model_level
+from evdist.service.jobs.models import load_model, model_level
 from evdist.service.jobs.watch import Watch, logger
 from evdist.stores.fingerprints import fingerprint
 
@@ -83,6 +83,12 @@ class Job:
     def model(self) -> Any:
         """The fitted estimator, once it is there: that of this run, or loaded; None without one."""
         return self.algorithm.cls.load(self.folder.url) if self.folder.has("model.json") else None
+
+    @cached_property
+    def placing(self) -> tuple[Any, Scale | None]:
+        """The model that places new objects, and the scale of its data."""
+        assert self.config.model is not None
+        return load_model(self.config.model)
 
     @cached_property
     def partition(self) -> CredalPartition:

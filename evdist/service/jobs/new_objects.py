@@ -32,10 +32,10 @@ def _fits(job: Job, model: Any) -> None:
 
 def check_new(job: Job) -> dict[str, Any]:
     """The values are finite, and model and data go together; one object is enough."""
-    assert job.config.model is not None and job.config.data is not None
+    assert job.config.data is not None
     if job.config.data.scale is not None:
         raise ConfigError("data.scale is that of the model; leave it out.")
-    model, _ = load_model(job.config.model)
+    model, _ = job.placing
     if not hasattr(model, "predict_mass"):
         raise ConfigError(f"{type(model).__name__} cannot place new objects. Fit them together.")
     _fits(job, model)
@@ -53,8 +53,7 @@ def _masses(job: Job, model: Any, scale: Scale | None, stage: str) -> Iterator[N
 
 def predict(job: Job) -> dict[str, Any]:
     """Masses of new objects, block by block."""
-    assert job.config.model is not None
-    model, scale = load_model(job.config.model)
+    model, scale = job.placing
     url = job.folder.path("masses.zarr")
     if exists(url):
         remove(url)
