@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ledger.checks import CHECKS
 from ledger.claims import Claim, read_claims
 from ledger.lines import FIGURES, Line, Table, read
 from ledger.others import PARTS
@@ -149,7 +150,7 @@ def main() -> int:
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", UserWarning)
     tables, lines = read(FIGURES, list(PARTS))
-    claims = read_claims(FIGURES / "claims.csv")
+    claims = read_claims(FIGURES / "claims.csv", list(CHECKS))
     failed = carry_out(runs_of(lines, claims), options.answers, options.only)
     found = results(tables, lines, claims, kept(options.answers))
     options.page.write_text(page(found), encoding="utf-8")

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 
-from ledger.claims import CHECKS, Claim, Found, Missing
+from ledger.checks import CHECKS
+from ledger.claims import Claim, Found, Missing
 from ledger.lines import VERDICTS, Line, Table, verdict
 
 THOUGHTS = Path(__file__).resolve().parent / "thoughts.md"
