@@ -202,7 +202,7 @@ def test_parts_read_no_data_and_no_figures(root, module):
     assert not called & {"open", "eval", "exec", "__import__"}
 
 
-def test_classes_shuffled_change_a_score_and_no_answer(ledger, monkeypatch):
+def test_classes_shuffled_change_a_score_and_no_answer(ledger, shared, monkeypatch):
     """The answer is there before the truth is looked at: with other classes it is the same."""
     given, truth = ledger.sets.make("iris", 0)
     answers: list[Any] = []
@@ -222,7 +222,7 @@ def test_classes_shuffled_change_a_score_and_no_answer(ledger, monkeypatch):
     assert np.array_equal(answers[0].partition.mass, answers[1].partition.mass)
 
 
-def test_links_are_drawn_by_the_ledger_and_are_all_that_a_part_sees(ledger):
+def test_links_are_drawn_by_the_ledger_and_are_all_that_a_part_sees(ledger, shared):
     given, truth = ledger.sets.make("iris", 3, links=20)
     pairs = np.concatenate([given.must_link, given.cannot_link])
     assert len(pairs) == 20
@@ -301,4 +301,3 @@ def test_the_page_is_what_the_command_makes_of_the_kept_answers(ledger, root):
     assert text == ledger.page.page(found)
     assert f"The five sources print {len(lines)} figures: " in text.split("\n\n")[1]
     assert "## What we could not reproduce, and what we think" in text
-    assert found.unexplained == []

@@ -91,12 +91,12 @@ class Results:
         return lines + claims
 
     def cost(self, line: Line) -> str:
-        """What a line that was not run is expected to cost, from other runs of its part."""
+        """What a line that was not run should cost, by the mean of other runs of its part."""
         known = self.seconds.get(line.part, ())
         if not known:
-            return "not run, no run of its part yet"
+            return "no run of its part is there yet"
         total = fmean(known) * line.draws
-        return f"not run, about {total / 60:.0f} min" if total > 90 else f"not run, {total:.0f} s"
+        return f"about {total / 60:.0f} min" if total > 90 else f"{total:.0f} s"
 
 
 def summary(results: Results) -> str:
@@ -105,7 +105,8 @@ def summary(results: Results) -> str:
     said = Counter(found for _, found, _ in results.said)
     figures = ", ".join(f"{counts[name]} {name}" for name in VERDICTS)
     figures = figures.replace(" agrees", " agree").replace(" better", " come out better")
-    figures = figures.replace(" worse", " worse")
+    reasons = sum(results.verdict(line) == "worse" and not line.reason for line in results.lines)
+    figures = figures.replace(" worse", f" worse ({reasons} of them without a reason)")
     claims = ", ".join(f"{said[name]} {name}" for name in CLAIM_VERDICTS)
     claims = claims.replace(" holds", " hold").replace(" does not hold", " do not hold")
     return (f"**The five sources print {len(results.lines)} figures: {figures}. Of "
@@ -123,8 +124,7 @@ def _row(results: Results, line: Line) -> str:
     ours = results.ours(line)
     if ours is None:
         told = line.absent.partition(": ")[2] if line.absent else results.cost(line)
-        where = found if line.absent else "not run"
-        return f"| {line.row} | {line.column} | {line.printed:g} | | | | {where}: {told} |"
+        return f"| {line.row} | {line.column} | {line.printed:g} | | | | {found}: {told} |"
     spread = f"{_short(min(values))} to {_short(max(values))}" if len(values) > 1 else "one run"
     told = f"**{found}**" if found == "worse" else found
     told += f": {line.reason}" if line.reason and found == "worse" else ""
