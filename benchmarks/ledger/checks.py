@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from statistics import fmean
 
-from ledger.claims import Found, Missing
+from ledger.claims import Found
 
 #: The sets of table 3 that can be had.
 SETS = ("Wine", "Iris", "Ecoli", "Heart", "Seeds", "Glass", "Segment", "S2", "S4", "D31",
@@ -145,10 +146,7 @@ def _linked(found: Found, data: str, links: int, method: str, pcca: bool) -> flo
     d0, p = LINKED[data]
     run = f"linked {data} d0={d0} draws=5 links={links} method={method}"
     run += f" p={p}" if pcca else ""
-    if run not in found.draws:
-        raise Missing(run)
-    scores = [one["ari"] for one in found.draws[run]]
-    return sum(scores) / len(scores)
+    return found.of_run(run, "ari", fmean)
 
 
 METHODS = ("evclus", "nnevclus", "cecm")

@@ -8,10 +8,10 @@ is "not run" where an answer is missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from ledger.lines import LedgerError, Line, Table, rows_of
 
@@ -59,16 +59,21 @@ class Found:
         draws: Mapping[str, Sequence[Mapping[str, float]]],
     ) -> None:
         self.draws = draws
+        #: As in the lines: the mean where a table prints a mean, else the median.
+        self.middle = {(table.source, table.table): fmean if table.statistic == "mean" else median
+                       for table in tables}  # fmt: skip
         self.lines = {(line.source, line.table, line.row, line.column): line for line in lines}
 
-    def of_run(self, run: str, score: str) -> float:
+    def of_run(
+        self, run: str, score: str, middle: Callable[[list[float]], float] = median
+    ) -> float:
         if run not in self.draws:
             raise Missing(run)
-        return median(one[score] for one in self.draws[run])
+        return middle([one[score] for one in self.draws[run]])
 
     def cell(self, source: str, table: str, row: str, column: str, score: str = "") -> float:
         line = self.lines[source, table, row, column]
-        return self.of_run(line.run, score or line.score)
+        return self.of_run(line.run, score or line.score, self.middle[source, table])
 
     def table_3(self, name: str, score: str = "ari") -> dict[str, float]:
         """A row of NN-EVCLUS's table 3: every method that the paper has there."""
