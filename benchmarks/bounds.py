@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 __all__ = ["Bounds"]
-
-
-#: Names a file to which every line is also written, as JSON: `reproduction.py` reads it.
-RECORD = "EVDIST_BOUNDS"
 
 
 @dataclass
@@ -20,11 +13,9 @@ class Bounds:
 
     width: int = 46
     missed: list[str] = field(default_factory=list)
-    title: str = ""
     lines: int = 0
 
     def head(self, title: str) -> None:
-        self.title = title
         print(f"\n{title}")
         print(f"{'':<{self.width}}{'measured':>12}{'bound':>14}")
 
@@ -40,7 +31,7 @@ class Bounds:
 
     def note(self, what: str, value: float, why: str = "", *, digits: int = 3) -> None:
         """A value that no source prints: it explains another, or is only of interest."""
-        self._record(what=what, value=f"{value:.{digits}f}", bound="", held=None, why=why)
+        self.lines += 1
         print(f"{what:<{self.width}}{value:>12.{digits}f}{'':>14}  {why}".rstrip(), flush=True)
 
     def _line(
@@ -50,16 +41,9 @@ class Bounds:
         value, bound = measured
         if not held and not known:
             self.missed.append(what)
-        why = "" if held else known
-        self._record(what=what, value=f"{value:.{digits}f}", bound=bound, held=bool(held), why=why)
+        self.lines += 1
         verdict = "" if held else f"  MISSED{f', known: {known}' if known else ''}"
         print(f"{what:<{self.width}}{value:>12.{digits}f}{bound:>14}{verdict}", flush=True)
-
-    def _record(self, **line: object) -> None:
-        self.lines += 1
-        if file := os.environ.get(RECORD):
-            with Path(file).open("a", encoding="utf-8") as record:
-                record.write(json.dumps({"title": self.title, **line}) + "\n")
 
     def finish(self) -> int:
         """Say what was missed; 0 where nothing was, 1 also where nothing was measured."""

@@ -79,6 +79,9 @@ class BCM(GammaClusterer):
     divided between the two, and the set takes objects so far from both that the difference of the
     two distances is negligible. Liu, Dezert, Mercier and Pan (2012).
 
+    Experimental: a reconstruction. The article was not at hand: the principle is that of its
+    abstract, and its formulas may differ.
+
     Parameters
     ----------
     n_clusters : int, default=4

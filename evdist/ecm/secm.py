@@ -92,6 +92,9 @@ class SECM(MeansClusterer):
     X has a row for each pixel, in the order of `image.reshape(-1, channels)`; `image_shape`
     gives their arrangement. Without it there are no neighbours, and the result is that of ECM.
 
+    Experimental: a reconstruction. The article of Lelandais, Ruan, Denoeux, Vera and Gardin (2014)
+    was not at hand; the spatial term of fuzzy c-means in Ahmed et al. (2002) stands for theirs.
+
     Parameters
     ----------
     n_clusters : int, default=4

@@ -145,6 +145,9 @@ class LSI(_Metric):
     where the squared distances of must-linked ones add up to 1. Distances between features are the
     learnt distances. Nothing is random.
 
+    Experimental: a reconstruction. The article's problem is solved, but the ridge and the way of
+    solving it are ours; the article was not at hand.
+
     Parameters
     ----------
     n_components : int or None, default=None
@@ -193,6 +196,9 @@ class DMLEig(_Metric):
     objects where the squared distances of must-linked ones add up to 1, a problem equal to making
     the largest eigenvalue of a mean of matrices small. A single wrong cannot-link decides all:
     where links may be wrong, :class:`LSI` or :class:`PCCA` is the safer choice.
+
+    Experimental: a reconstruction. The article's problem is solved, but the ridge and the way of
+    solving it are ours; the article was not at hand.
 
     Parameters
     ----------

@@ -117,7 +117,12 @@ class MedoidClusterer(RowMasses, CredalClusterer):
 class ECMdd(MedoidClusterer):
     """Evidential c-medoids: clusters represented by one object each, or by all with weights.
 
-    Zhou, Martin, Pan and Liu (2016). The square matrix of dissimilarities must fit in memory.
+    Zhou, Martin, Pan and Liu (2016), arXiv 1606.01113. The square matrix of dissimilarities must
+    fit in memory.
+
+    Experimental: names and values of the parameters are the article's, but it was not at hand, and
+    its formulas for sets of clusters may differ. Five starts may not find the least objective: the
+    labels then change with `random_state`, and a larger `n_init` helps.
 
     Parameters
     ----------

@@ -121,8 +121,11 @@ class MedianMedoids:
 class MECM(MedoidClusterer):
     """Median evidential c-means: ECM on dissimilarities, with objects as prototypes.
 
-    Zhou, Martin, Pan and Liu (2015). The square matrix of dissimilarities must fit in memory, and
-    an iteration looks at all of it for every set of clusters.
+    Zhou, Martin, Pan and Liu (2015), arXiv 1501.01460. The square matrix of dissimilarities must
+    fit in memory, and an iteration looks at all of it for every set of clusters.
+
+    Experimental: names and values of the parameters are the article's, but it was not at hand, and
+    its formulas for sets of clusters may differ.
 
     Parameters
     ----------
