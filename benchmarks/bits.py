@@ -188,7 +188,7 @@ def evclus_cases(place: Place) -> dict[str, Case]:
         "evclus-1-thread": fitted(EV(n_jobs=1), X, new),
         "evclus-2-threads": fitted(EV(), X, new),
         "evclus-workers": on_workers(EV(n_jobs=1), place, X, new),
-        "evclus-defaults": fitted(EVCLUS(3, random_state=1), X, new),
+        "evclus-defaults": fitted(EVCLUS(3, metric="euclidean", random_state=1), X, new),
         "evclus-float32": fitted(EV(), X.astype(np.float32), new),
         "evclus-iris": fitted(EV(), load_iris().data, load_iris().data[::7] + 0.05),
         "evclus-wine": fitted(EV(metric="mahalanobis"), load_wine().data),
@@ -225,13 +225,21 @@ def evclus_cases(place: Place) -> dict[str, Case]:
         "evclus-large-workers": on_workers(EV(n_clusters=5, max_iter=8), place, big),
         "evclus-large-pairs": fitted(EV(n_clusters=5, max_iter=4, focal_sets="pairs"), big),
         "evclus-large-select": fitted(EV(n_clusters=5, max_iter=4, focal_sets="select"), big),
-        "evclus-lists": fitted(EVCLUS(40, random_state=1), many, many[:300] + 0.1),
-        "evclus-lists-1-thread": fitted(EVCLUS(40, random_state=1, n_jobs=1), many),
-        "evclus-lists-workers": on_workers(EVCLUS(40, random_state=1), place, many),
-        "evclus-lists-weights": fitted(
-            EVCLUS(40, random_state=1), many, sample_weight=np.linspace(0.5, 2, len(many))
+        "evclus-lists": fitted(
+            EVCLUS(40, metric="euclidean", random_state=1), many, many[:300] + 0.1
         ),
-        "evclus-lists-over-256": fitted(EVCLUS(300, random_state=1), many),
+        "evclus-lists-1-thread": fitted(
+            EVCLUS(40, metric="euclidean", random_state=1, n_jobs=1), many
+        ),
+        "evclus-lists-workers": on_workers(
+            EVCLUS(40, metric="euclidean", random_state=1), place, many
+        ),
+        "evclus-lists-weights": fitted(
+            EVCLUS(40, metric="euclidean", random_state=1),
+            many,
+            sample_weight=np.linspace(0.5, 2, len(many)),
+        ),
+        "evclus-lists-over-256": fitted(EVCLUS(300, metric="euclidean", random_state=1), many),
     }
     for metric in METRICS:
         data = apart if metric == "hamming" else X
@@ -443,11 +451,18 @@ def other_cases(place: Place) -> dict[str, Case]:
         return {**parts, "best": found.best, "numbers": [found.n_clusters, found.values]}
 
     def asked() -> Parts:
-        found = EVCLUS(3, n_dissimilarities=40, random_state=0).fit(X).credal_partition_
+        found = (
+            EVCLUS(3, metric="euclidean", n_dissimilarities=40, random_state=0)
+            .fit(X)
+            .credal_partition_
+        )
         return {"links": np.asarray(propose_links(found, 8, X=X, random_state=0))}
 
     def agreed() -> Parts:
-        a, b = (EVCLUS(3, random_state=s, n_dissimilarities=30).fit(X) for s in (0, 1))
+        a, b = (
+            EVCLUS(3, metric="euclidean", random_state=s, n_dissimilarities=30).fit(X)
+            for s in (0, 1)
+        )
         a, b = a.credal_partition_, b.credal_partition_
         kinds = "jousselme", "belief"
         return {
@@ -468,7 +483,14 @@ def other_cases(place: Place) -> dict[str, Case]:
             ECM(focal_sets="full", alpha=2.0, random_state=0), range(2, 6)
         ),
         "select-evclus": lambda: chosen(
-            EVCLUS(focal_sets="pairs", n_dissimilarities=30, max_iter=15, random_state=0), [2, 3, 4]
+            EVCLUS(
+                metric="euclidean",
+                focal_sets="pairs",
+                n_dissimilarities=30,
+                max_iter=15,
+                random_state=0,
+            ),
+            [2, 3, 4],
         ),
         "links-expanded": lambda: {"links": list(expand_constraints(X, *links(y).values(), 4))},
         "links-proposed": asked,

@@ -106,7 +106,11 @@ def expected(folder: Path, seed: int) -> tuple[str, np.ndarray]:
     np.save(path, X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mass = EVCLUS(**FIT, random_state=seed, n_jobs=1).fit(X).credal_partition_.mass
+        mass = (
+            EVCLUS(metric="euclidean", **FIT, random_state=seed, n_jobs=1)
+            .fit(X)
+            .credal_partition_.mass
+        )
     return str(path), np.asarray(mass)
 
 

@@ -42,7 +42,7 @@ def seeds(bounds: Bounds) -> None:
     data = load("seeds")
     X, y = data.X, data.y
     ecm = ECM(3, focal_sets="pairs", random_state=0).fit(X).credal_partition_
-    evclus = EVCLUS(3, random_state=0).fit(X).credal_partition_
+    evclus = EVCLUS(3, metric="euclidean", random_state=0).fit(X).credal_partition_
     # Sets that cost 3^10 times as much, and no outliers, leave fuzzy c-means.
     fuzzy = ECM(3, alpha=10, delta=1_000, random_state=0).fit(X).credal_partition_.fuzzy()
     hard = {

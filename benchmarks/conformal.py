@@ -81,7 +81,7 @@ def estimators(c: int, model: str) -> dict[str, Callable[[int], Any]]:
         "GaussianMixture": gaussians(c, model),
         "EGMM": lambda seed: EGMM(c, random_state=seed, n_jobs=1),
         "ECM": lambda seed: ECM(c, random_state=seed),
-        "EVCLUS": lambda seed: EVCLUS(c, random_state=seed, n_jobs=1),
+        "EVCLUS": lambda seed: EVCLUS(c, metric="euclidean", random_state=seed, n_jobs=1),
     }
 
 

@@ -29,8 +29,10 @@ def seeds() -> int:
     ecm = ECM(
         3, beta=2.0, focal_sets=FocalSets.pairs(3, omega=False), delta=5.0, random_state=0
     ).fit(X)
-    simple = EVCLUS(3, n_dissimilarities=209, random_state=0).fit(X)
-    full = EVCLUS(3, n_dissimilarities=209, focal_sets="full", random_state=0).fit(X)
+    simple = EVCLUS(3, metric="euclidean", n_dissimilarities=209, random_state=0).fit(X)
+    full = EVCLUS(
+        3, metric="euclidean", n_dissimilarities=209, focal_sets="full", random_state=0
+    ).fit(X)
     parts = {
         "truth": CredalPartition.from_labels(y),
         "ECM": ecm.credal_partition_,

@@ -76,7 +76,9 @@ def executor_of(X: np.ndarray, c: int, quantile: float) -> LocalExecutor:
     layout = draw_layout(len(X), 100, 0)
     d0 = float(np.quantile(random_dissimilarities(source, 0), quantile))
     pairs = sample_pairs(source, layout, d0, 1)
-    start = EVCLUS(c, d0=d0, random_state=0, max_iter=1, tol=1.0, n_jobs=1).fit(X)
+    start = EVCLUS(c, metric="euclidean", d0=d0, random_state=0, max_iter=1, tol=1.0, n_jobs=1).fit(
+        X
+    )
     mass = np.asarray(start.credal_partition_.mass)[layout.order]
     problem = Problem(FocalSets.simple(c), pairs, Plan.of(layout.bounds))
     executor = NumbaRows().executor(problem, mass)
@@ -121,12 +123,12 @@ def sweep() -> None:
 
 def million() -> None:
     """Sampling + fit at 10^5 and 10^6; CPU against scikit-learn's GaussianMixture."""
-    EVCLUS(10, random_state=0).fit(blobs(5_000)[0])  # compile
+    EVCLUS(10, metric="euclidean", random_state=0).fit(blobs(5_000)[0])  # compile
     walls = {}
     for n in (100_000, 1_000_000):
         X, y = blobs(n)
         wall, cpu = time.perf_counter(), time.process_time()
-        model = EVCLUS(10, random_state=0).fit(X)
+        model = EVCLUS(10, metric="euclidean", random_state=0).fit(X)
         walls[n] = time.perf_counter() - wall
         cpu = time.process_time() - cpu
         ari = adjusted_rand_score(y, model.labels_)
@@ -143,7 +145,9 @@ def million() -> None:
         for _ in range(3):  # by turns: both see the same disturbances
             mixture = GaussianMixture(10, random_state=0)
             peers.append(best_of(partial(mixture.fit, X), 1))
-            ours.append(best_of(partial(EVCLUS(10, random_state=0, n_jobs=1).fit, X), 1))
+            ours.append(
+                best_of(partial(EVCLUS(10, metric="euclidean", random_state=0, n_jobs=1).fit, X), 1)
+            )
     ari = adjusted_rand_score(y, mixture.predict(X))
     print(f"one thread: GaussianMixture(10), full covariances, ARI {ari:.4f}")
     for s, t in zip(ours, peers, strict=True):
@@ -157,18 +161,20 @@ def dask() -> None:
 
     X, _ = blobs(1_000_000)
     small, _ = blobs(20_000)
-    EVCLUS(10, random_state=0).fit(small)
+    EVCLUS(10, metric="euclidean", random_state=0).fit(small)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        EVCLUS(10, random_state=0).fit(small, client=client)  # compile on the workers
+        EVCLUS(10, metric="euclidean", random_state=0).fit(
+            small, client=client
+        )  # compile on the workers
         seconds: dict[str, list[float]] = {"threads": [], "workers": []}
         for _ in range(7):  # by turns: one fit may take half as long again as the same one before
             begin = time.perf_counter()
-            here = EVCLUS(10, random_state=0, n_jobs=2).fit(X)
+            here = EVCLUS(10, metric="euclidean", random_state=0, n_jobs=2).fit(X)
             middle = time.perf_counter()
-            there = EVCLUS(10, random_state=0, n_jobs=2).fit(X, client=client)
+            there = EVCLUS(10, metric="euclidean", random_state=0, n_jobs=2).fit(X, client=client)
             took = {"threads": middle - begin, "workers": time.perf_counter() - middle}
             for name, s in took.items():
                 seconds[name].append(s)
@@ -188,7 +194,9 @@ def dask() -> None:
                 os.kill(victim, signal.SIGKILL)
 
         begin = time.perf_counter()
-        model = EVCLUS(10, random_state=0, n_jobs=2, callbacks=[kill]).fit(X, client=client)
+        model = EVCLUS(10, metric="euclidean", random_state=0, n_jobs=2, callbacks=[kill]).fit(
+            X, client=client
+        )
         same = np.array_equal(here.credal_partition_.mass, model.credal_partition_.mass)
         print(
             f"kill -9 of a worker after sweep {KILLED_AFTER} of {model.n_iter_}: "

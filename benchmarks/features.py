@@ -65,7 +65,7 @@ def circles(bounds: Bounds) -> None:
             X, y = ring(seed, spread)
             for name, Z in features(X, y, seed):
                 plain = KMeans(2, n_init=3, random_state=0).fit_predict(Z)
-                model = EVCLUS(2, n_jobs=1, random_state=0).fit(Z)
+                model = EVCLUS(2, metric="euclidean", n_jobs=1, random_state=0).fit(Z)
                 for method, labels in (("k-means", plain), ("EVCLUS", model.labels_)):
                     score = adjusted_rand_score(y, labels)
                     scores.setdefault(f"{name}, {method}", []).append(score)

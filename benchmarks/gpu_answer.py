@@ -28,8 +28,10 @@ def main(folder: Path) -> None:
     X = (rng.normal(0, 3, (C, D))[y] + rng.normal(size=(N, D))).astype(np.float32)
     given = {"n_dissimilarities": K, "focal_sets": "pairs", "d0": D0, "random_state": SEED}
     # A valley first: from random masses the least rounding decides which of many is found.
-    start = np.asarray(EVCLUS(C, **given, tol=1e-3).fit(X).credal_partition_.mass)
-    model = EVCLUS(C, **given, init=start, tol=TOL, max_iter=SWEEPS)
+    start = np.asarray(
+        EVCLUS(C, metric="euclidean", **given, tol=1e-3).fit(X).credal_partition_.mass
+    )
+    model = EVCLUS(C, metric="euclidean", **given, init=start, tol=TOL, max_iter=SWEEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says itself below whether it has converged
         model.fit(X)

@@ -106,7 +106,9 @@ def fitted(X: np.ndarray, c: int, **options: Any) -> tuple[EVCLUS, float]:
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = EVCLUS(c, random_state=0, device="cuda", **options).fit(X)
+        model = EVCLUS(c, random_state=0, device="cuda", **{"metric": "euclidean", **options}).fit(
+            X
+        )
     return model, time.perf_counter() - begin
 
 

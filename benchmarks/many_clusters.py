@@ -83,7 +83,7 @@ def accuracy(bounds: Bounds, seeds: int, large: bool, device: str) -> None:
         above = []
         for seed in range(seeds):
             data = gaussians(c, n, seed)
-            ours, mine = timed(EVCLUS(c, random_state=0, device=device), data)
+            ours, mine = timed(EVCLUS(c, metric="euclidean", random_state=0, device=device), data)
             theirs, other = timed(peer(c), data)
             above.append(ours - theirs)
             print(
@@ -100,7 +100,7 @@ def accuracy(bounds: Bounds, seeds: int, large: bool, device: str) -> None:
     sets += [(name, suite(name), 0.01) for name in names]
     for name, data, room in sets:
         c = len(np.unique(data[1]))
-        ours, mine = timed(EVCLUS(c, random_state=0, device=device), data)
+        ours, mine = timed(EVCLUS(c, metric="euclidean", random_state=0, device=device), data)
         means, _ = timed(peer(c), data)
         mixture, _ = timed(GaussianMixture(c, random_state=0), data)
         print(
@@ -118,7 +118,7 @@ def networks(bounds: Bounds, seeds: int) -> None:
     for name, data in sets:
         c = len(np.unique(data[1]))
         ours, mine = timed(NNEVCLUS(c, n_init=1, random_state=0, device="cpu"), data)
-        masses, other = timed(EVCLUS(c, random_state=0), data)
+        masses, other = timed(EVCLUS(c, metric="euclidean", random_state=0), data)
         means, _ = timed(peer(c), data)
         print(
             f"{name}: NN-EVCLUS {ours:.3f} ({mine:.1f} s), EVCLUS {masses:.3f} ({other:.1f} s), "
@@ -137,12 +137,14 @@ class Watch:
 
 def cost(bounds: Bounds, n: int) -> None:
     by_sweep, whole = {}, {}
-    EVCLUS(30, random_state=0, n_jobs=1).fit(gaussians(30, 2000, 0)[0])  # compiles
+    EVCLUS(30, metric="euclidean", random_state=0, n_jobs=1).fit(
+        gaussians(30, 2000, 0)[0]
+    )  # compiles
     data = {c: gaussians(c, n, 0)[0] for c in (10, 50, 1000)}
     # By turns, and of each the least: what else runs on the machine comes and goes.
     for c in (*data, *data, *data):
         watch = Watch()
-        model = EVCLUS(c, random_state=0, n_jobs=1, callbacks=[watch])
+        model = EVCLUS(c, metric="euclidean", random_state=0, n_jobs=1, callbacks=[watch])
         began = time.process_time()
         model.fit(data[c])
         took, sweep = time.process_time() - began, watch.seconds_by_row
@@ -160,10 +162,10 @@ def cost(bounds: Bounds, n: int) -> None:
 
 def whole(bounds: Bounds) -> None:
     took = {}
-    EVCLUS(30, random_state=0).fit(gaussians(30, 2000, 0)[0])  # compiles
+    EVCLUS(30, metric="euclidean", random_state=0).fit(gaussians(30, 2000, 0)[0])  # compiles
     for c in (10, 50, 1000):
         data = gaussians(c, 1_000_000, 0)
-        ari, took[c] = timed(EVCLUS(c, random_state=0), data)
+        ari, took[c] = timed(EVCLUS(c, metric="euclidean", random_state=0), data)
         print(f"c {c} n 1,000,000: {took[c]:.1f} s, ARI {ari:.3f}", flush=True)
     bounds.at_most("fit at c = 50 against c = 10", took[50] / took[10], 2.0)
     bounds.at_most("fit at c = 1,000, minutes", took[1000] / 60, 10.0)

@@ -56,7 +56,7 @@ def main() -> int:
             rows = []
             for seed in range(seeds):
                 X, y, moved = draw(c, seed)
-                fit = EVCLUS(c, random_state=0).fit(X)
+                fit = EVCLUS(c, metric="euclidean", random_state=0).fit(X)
                 peers = [
                     KMeans(c, n_init=10, random_state=0).fit_predict(X),
                     GaussianMixture(c, random_state=0).fit_predict(X),

@@ -143,7 +143,7 @@ def digest(model: EVCLUS) -> str:
 
 def model(limit: int | None = None, **options: Any) -> EVCLUS:
     known = {"d0": "q0.9", "random_state": 0, "partitions": "always", "memory_limit": limit}
-    return EVCLUS(CENTRES, **{**known, **options})
+    return EVCLUS(CENTRES, **{"metric": "euclidean", **known, **options})
 
 
 def megabytes(size: float) -> str:
@@ -212,7 +212,7 @@ def _warm() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = {"random_state": 0, "partitions": 2, "n_jobs": 1, "max_iter": 2}
-        EVCLUS(2, d0=1.0, **fit).fit(rows(0, 400, 3)[0])
+        EVCLUS(2, metric="euclidean", d0=1.0, **fit).fit(rows(0, 400, 3)[0])
     give_back()
 
 
@@ -307,7 +307,9 @@ def accuracy(args: argparse.Namespace) -> None:
         for seed in range(3):
             cells = []
             for parts in ("never", 8, 24):
-                m = EVCLUS(c, d0="q0.5", random_state=seed, partitions=parts).fit(X)
+                m = EVCLUS(
+                    c, metric="euclidean", d0="q0.5", random_state=seed, partitions=parts
+                ).fit(X)
                 cells.append(f"{adjusted_rand_score(y, m.labels_):.4f}, {m.objective_:.6f}")
             print(f"| c = {c}, spread {spread} | {seed} | {' | '.join(cells)} |", flush=True)
 
@@ -318,7 +320,7 @@ def real(args: argparse.Namespace) -> None:
     for name, X, references, c in _labelled():
         found = []
         for parts in ("never", 4, 8):
-            m = EVCLUS(c, random_state=0, partitions=parts).fit(X)
+            m = EVCLUS(c, metric="euclidean", random_state=0, partitions=parts).fit(X)
             found.append(score(np.asarray(m.labels_), references))
         scores.append(found)
         print(f"{name:24s} n {len(X):6,}, c {c:3d}: " + ", ".join(f"{a:.3f}" for a in found),
@@ -354,9 +356,9 @@ def speed(args: argparse.Namespace) -> None:
             for place in ("threads", "workers"):
                 began = time.perf_counter()
                 if place == "threads":
-                    fitted = EVCLUS(**settings, n_jobs=2).fit(X)
+                    fitted = EVCLUS(metric="euclidean", **settings, n_jobs=2).fit(X)
                 else:
-                    fitted = EVCLUS(**settings).fit(X, client=client)
+                    fitted = EVCLUS(metric="euclidean", **settings).fit(X, client=client)
                 took = time.perf_counter() - began
                 print(f"{place:8s} {took:6.1f} s, {fitted.n_iter_} sweeps", flush=True)
                 if turn:

@@ -44,7 +44,16 @@ def measured(n: int, k: int, c: int) -> float:
     layout = draw_layout(n, k, 0)
     d0 = float(np.quantile(random_dissimilarities(source, 0), 0.3))
     pairs = sample_pairs(source, layout, d0, 1)
-    start = EVCLUS(c, d0=d0, n_dissimilarities=k, random_state=0, max_iter=1, tol=1.0, n_jobs=1)
+    start = EVCLUS(
+        c,
+        metric="euclidean",
+        d0=d0,
+        n_dissimilarities=k,
+        random_state=0,
+        max_iter=1,
+        tol=1.0,
+        n_jobs=1,
+    )
     mass = np.asarray(start.fit(X).credal_partition_.mass)[layout.order]
     problem = Problem(FocalSets.simple(c), pairs, Pieces.of(layout.bounds))
     executor = NumbaRows().executor(problem, mass)

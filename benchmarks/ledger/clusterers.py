@@ -103,7 +103,7 @@ def fourclass_loss(given: Given, seed: int, *, method: str) -> Answer:
                               "n_init": STARTS, "n_jobs": 1, "random_state": seed,
                               "metric": given.metric}  # fmt: skip
     if method == "evclus":
-        model = EVCLUS(4, **common).fit(given.X)
+        model = EVCLUS(4, metric="euclidean", **common).fit(given.X)
     else:
         model = NNEVCLUS(4, hidden=(20,), optimizer="adaptive", device="cpu", **common).fit(given.X)
     return Answer(model.credal_partition_, values={"loss": float(model.objective_)})
@@ -264,9 +264,11 @@ def rival_evclus(given: Given, seed: int) -> Answer:
     X = _standardised(given.X)
     how: dict[str, Any] = {"n_dissimilarities": 50, "d0": "q0.9", "metric": "euclidean",
                            "n_jobs": 1, "random_state": seed}  # fmt: skip
-    first = EVCLUS(3, focal_sets=FocalSets.simple(3), **how).fit(X)
+    first = EVCLUS(3, metric="euclidean", focal_sets=FocalSets.simple(3), **how).fit(X)
     sets = _pairs_after(first, 3, omega=True)
-    return _answer(EVCLUS(3, focal_sets=sets, init=first.credal_partition_, **how).fit(X))
+    return _answer(
+        EVCLUS(3, metric="euclidean", focal_sets=sets, init=first.credal_partition_, **how).fit(X)
+    )
 
 
 def mixture(given: Given, seed: int, *, model: str) -> Answer:

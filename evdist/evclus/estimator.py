@@ -466,9 +466,14 @@ class EVCLUS(RowMasses, CredalClusterer):
                 "A model fitted to a list of pairs cannot place new objects: nothing tells their "
                 "dissimilarities to the fitted ones."
             )
-        if isinstance(self._map, Views) and self._map.matching is not None:
-            return self._map.predict_mass(X)
-        X = X if self._map is None else self._map.transform(X)
+        if isinstance(self._map, Views):
+            bets, mean = self._map.place(X)
+            return self._map.together(mean, self._from_landmarks(bets))
+        return self._from_landmarks(X if self._map is None else self._map.transform(X))
+
+    def _from_landmarks(self, X: NDArray) -> NDArray[np.float32]:
+        """Masses of rows where they are compared, from the landmarks."""
+        assert self._landmarks is not None
         rows, k = plain_rows(self), self.n_dissimilarities
         k = USUAL if k == "auto" else k
         found = rows.on_host(place(self._landmarks, X, k=k, seed=0, rows=rows, spread=False))
