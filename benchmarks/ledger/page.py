@@ -97,7 +97,8 @@ class Results:
         if not known:
             return "no run of its part is there yet"
         total = fmean(known) * line.draws
-        return f"about {total / 60:.0f} min" if total > 90 else f"{total:.0f} s"
+        said = f"{total / 60:.0f} min" if total > 90 else f"{total:.0f} s"
+        return f"{said} by the mean of other runs of its part"
 
 
 def summary(results: Results) -> str:
