@@ -29,8 +29,9 @@ one line here, and one line of `benchmarks/ledger/figures/`, where the data, wha
 band were written down before the run. A band has two sides: ours may be so far from print above and
 below. It is the source's own spread where one is printed (twice the standard error of the
 difference of two means), else .03 for an adjusted Rand index (ARI) and a nonspecificity, .05 for a
-mass, three objects for a cell of a confusion matrix; where the text gives one digit, .05. *Ours* is
-the median over the draws, or the mean where the source prints a mean, and beside it the range over
+mass, three objects for a cell of a confusion matrix (five of a drawn test), .05 where the text
+gives one digit; every line of the files has its own. *Ours* is the median over the draws, or the
+mean where the source prints a mean, and beside it the range over
 all draws; none is left out. The parts that are run see neither classes nor printed figures: their
 answers are scored afterwards. A reason beside a worse figure was written after the run.
 
@@ -96,7 +97,8 @@ class Results:
         if not known:
             return "no run of its part is there yet"
         total = fmean(known) * line.draws
-        return f"about {total / 60:.0f} min" if total > 90 else f"{total:.0f} s"
+        said = f"{total / 60:.0f} min" if total > 90 else f"{total:.0f} s"
+        return f"{said} by the mean of other runs of its part"
 
 
 def summary(results: Results) -> str:
