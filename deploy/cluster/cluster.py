@@ -36,8 +36,9 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _ROOT_CGROUP = "evdist-cluster"
 NODES = [Node(number) for number in range(1, int(os.environ.get("EVDIST_NODES", "2")) + 1)]
 IMAGES = {name: f"localhost/{name}:1" for name in ("pause", "coredns", "prometheus")}
-#: Tag of the image that an upgrade brings.
-NEWER = "0.1.1"
+#: Tags: of the image of deploy/Dockerfile, built once, and of the one with evdist as it stands now,
+#: which is checked and which an upgrade brings.
+OLDER, NEWER = "0.1.0", "0.1.1"
 
 
 def say(text: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cluster import HERE, NEWER, NODES, STATE, call, inside, kubectl, pid_of, say
+from cluster import HERE, NODES, OLDER, STATE, call, inside, kubectl, pid_of, say
 from trial import (
     LONG,
     NAMESPACE,
@@ -227,13 +227,17 @@ FAULTS: dict[str, Act] = {
     "DNS deleted": _no_dns,
     "certificates expired for a minute": _expired,
     "helm upgrade, other values": _rollout("--set", "dask.workers.scratch=3Gi"),
-    "helm upgrade, another image": _rollout("--set", f"image.tag={NEWER}"),
-    "helm rollback": _rollback,
+    "helm upgrade, another image": _rollout(),
+    "helm rollback": _rollback,  # of the upgrade before: to the older image
 }
+#: With which values the job of a fault begins, if not with the usual ones.
+BEFORE = {"helm upgrade, another image": ("--set", f"image.tag={OLDER}")}
 
 
 def fault(name: str) -> str:
     """One fault in the middle of a job; the time is from the fault to the right end."""
+    if name in BEFORE:
+        install(BEFORE[name])
     for component in ("scheduler", "worker", "prefect", "prefect-worker"):
         ready(component)
     submitted = Submitted(*LONG)

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import files
-from cluster import BIN, CACHE, HERE, ROOT, STATE, call, inside, kubectl, wait_for
+from build import content
+from cluster import BIN, CACHE, HERE, NEWER, ROOT, STATE, call, inside, kubectl, wait_for
 
 RELEASE, NAMESPACE = "evdist", "clustering"
 S3 = f"http://{files.OUTSIDE}:9000"
@@ -59,7 +60,8 @@ def install(values: tuple[str, ...] = ()) -> str:
     kubectl("apply", "-f", str(HERE / "crds.yaml"))
     began = time.monotonic()
     helm("upgrade", "--install", RELEASE, "helm/evdist", "--values",
-         "deploy/cluster/values.yaml", *values, "--wait", "--timeout", "10m")  # fmt: skip
+         "deploy/cluster/values.yaml", "--set", f"image.tag={NEWER}", *values, "--wait",
+         "--timeout", "10m")  # fmt: skip
     pods = json.loads(kubectl("-n", NAMESPACE, "get", "pods", "-o", "json"))["items"]
     ready = [one for one in pods if _is_ready(one)]
     return f"{len(ready)} pods Ready after {time.monotonic() - began:.0f} s"
@@ -145,8 +147,8 @@ def _given(n: int, d: int, c: int, seed: int, given: dict[str, Any]) -> list[str
 
 
 def local(*what: Any) -> str:
-    """SHA-256 of the masses of a fit in one process; kept, as it takes minutes."""
-    key = hashlib.sha256(repr((_LOCAL, what)).encode()).hexdigest()[:16]
+    """SHA-256 of the masses of a fit in one process; kept for this code, as it takes minutes."""
+    key = hashlib.sha256(repr((content(), _LOCAL, what)).encode()).hexdigest()[:16]
     kept = CACHE / "answers" / key
     if not kept.exists():
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -270,7 +272,7 @@ def extra_pod(
     ours = namespace == NAMESPACE
     container = {
         "name": "extra",
-        "image": "evdist:0.1.0",
+        "image": f"evdist:{NEWER}",
         "imagePullPolicy": "Never",
         "command": ["/opt/evdist/bin/python", "-c", code, *arguments],
         "securityContext": security,
