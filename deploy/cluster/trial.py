@@ -164,9 +164,9 @@ print("yes")
 """
 
 
-def _answers() -> bool:
-    """Whether the port-forward to Prefect's server is there, and its database behind it."""
-    return python(_ASKED).communicate()[0] == "yes\n"
+def prefect_answers() -> None:
+    """Wait for the port-forward to Prefect's server, and for its database behind it."""
+    wait_for("Prefect's server", lambda: python(_ASKED).communicate()[0] == "yes\n")
 
 
 class Submitted:
@@ -177,7 +177,7 @@ class Submitted:
 
     def __init__(self, *what: Any, restarts: int = 5, storage: str | None = None):
         self.what, self.began, self.storage = what, time.monotonic(), storage
-        wait_for("Prefect's server", _answers)
+        prefect_answers()
         self._client = python(_CLUSTER, *_given(*what), str(restarts), storage=storage)
         assert self._client.stdout is not None
         self.id = self._client.stdout.readline().strip()

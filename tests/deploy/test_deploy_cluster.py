@@ -276,3 +276,22 @@ def test_a_change_of_evdist_is_another_image(tmp_path, monkeypatch):
     assert build.content() == before
     (tmp_path / "evdist" / "a.py").write_text("2")
     assert build.content() != before
+
+
+def test_the_image_that_is_checked_has_the_kernels_that_the_dockerfile_compiles():
+    from build import KERNELS
+
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert re.findall(r"evdist warm --many (.*) &&", text) == [" ".join(KERNELS)]
+
+
+# ---------------------------------------------------------------------- faults
+def test_an_upgrade_to_another_image_begins_with_the_older_one_and_the_rollback_undoes_it():
+    from cluster import NEWER, OLDER
+    from faults import BEFORE, FAULTS
+
+    upgrade = "helm upgrade, another image"
+    assert NEWER != OLDER
+    assert BEFORE == {upgrade: ("--set", f"image.tag={OLDER}")}
+    names = list(FAULTS)
+    assert names.index("helm rollback") == names.index(upgrade) + 1
