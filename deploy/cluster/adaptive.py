@@ -45,7 +45,9 @@ def _operator() -> Iterator[None]:
          "--set", f"image.name=evdist,image.tag={NEWER},image.pullPolicy=Never",
          "--set-json", f"volumes={tmp}", "--set-json", f"volumeMounts={mount}")  # fmt: skip
     name = "deployment/operator-dask-kubernetes-operator"
-    container = {"name": "dask-kubernetes-operator", "command": _COMMAND}
+    # kopf asks for the name of its user: that of our image, not the chart's 1000.
+    container = {"name": "dask-kubernetes-operator", "command": _COMMAND,
+                 "securityContext": {"runAsUser": 10001}}  # fmt: skip
     patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
     kubectl("-n", OPERATOR, "patch", name, "--patch", json.dumps(patch))
     try:

@@ -45,7 +45,9 @@ def python(text: str, *arguments: str, storage: str | None = None) -> subprocess
     given, account = dict(ENVIRONMENT), []
     if storage is not None:
         given |= {"EVDIST_STORAGE": storage, "HOME": "/tmp", "NUMBA_CACHE_DIR": "/tmp/numba-evdist"}
-        account = ["setpriv", "--reuid=10001", "--regid=10001", "--clear-groups"]
+        # It writes as pods do; it may read the environment of Python, wherever that lies.
+        reads = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+        account = ["setpriv", "--reuid=10001", "--regid=10001", "--clear-groups", *reads]
     environment = [f"{key}={value}" for key, value in given.items()]
     command = inside("outside", *account, "env", "-C", ROOT, *environment, sys.executable, "-c",
                      text, *arguments)  # fmt: skip
