@@ -216,8 +216,12 @@ class Submitted:
 
     def warnings(self) -> str:
         """What the finished job warned of."""
-        text = "import evdist, sys; print(evdist.Client().job(sys.argv[1]).metrics()['warnings'])"
-        return python(text, self.id, storage=self.storage).communicate()[0].strip()
+        text = "import evdist, sys; print(evdist.Client().job(sys.argv[1]).metrics['warnings'])"
+        asked = python(text, self.id, storage=self.storage)
+        said = asked.communicate()[0].strip()
+        if asked.returncode:
+            raise SystemExit(f"{self.id} does not say what it warned of: {said}")
+        return said
 
     def end(self) -> str:
         """Wait for the answer; what came of it, and when."""
