@@ -8,7 +8,6 @@ torch without CUDA's libraries (cpu_torch.py).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,7 +18,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import BIN, CACHE, HERE, IMAGES, NEWER, OLDER, ROOT, call, say
+from cluster import BIN, CACHE, HERE, IMAGES, NEWER, OLDER, ROOT, call, content, say
 
 PACKAGES = (
     "etcd-server etcd-client containerd runc containernetworking-plugins buildah debootstrap "
@@ -181,15 +180,6 @@ def newer(tag: str, old: str) -> None:
     buildah("commit", "--quiet", "--rm", container, name)
     archive(name, f"evdist-{tag}")
     mark.write_text(now)
-
-
-def content() -> str:
-    """A name for the files of evdist that go into the image."""
-    found = hashlib.sha256()
-    for path in sorted([*(ROOT / "evdist").rglob("*"), *(ROOT / "flows").rglob("*")]):
-        if path.is_file() and "__pycache__" not in path.parts:
-            found.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
-    return found.hexdigest()
 
 
 def prometheus() -> None:

@@ -128,18 +128,23 @@ def stands_still(name: str) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def _cut(seconds: float) -> Act:
-    """Nothing passes between the nodes for a while, nor from the second one to anywhere."""
+def cut_rules() -> str:
+    """A table of nftables for the first node, by which all goes to and from the others."""
     names = ", ".join(f'"{node.name}"' for node in NODES[1:])
     chains = [
         f"chain {hook} {{ type filter hook {hook} priority -10; policy accept; "
         f"{way}name {{ {names} }} drop; }}"
         for hook, way in (("prerouting", "iif"), ("postrouting", "oif"))
     ]
+    return f"table inet cut {{ {'; '.join(chains)}; }}"
+
+
+def _cut(seconds: float) -> Act:
+    """Nothing passes between the nodes for a while, nor from the second one to anywhere."""
 
     def act(submitted: Submitted) -> None:
         nft = inside(NODES[0].name, "nft")
-        call(*nft, f"table inet cut {{ {' '.join(chains)} }}")
+        call(*nft, cut_rules())
         time.sleep(seconds)
         call(*nft, "delete table inet cut")
 

@@ -13,8 +13,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import files
-from build import content
-from cluster import BIN, CACHE, HERE, NEWER, ROOT, STATE, call, inside, kubectl, wait_for
+from cluster import (
+    BIN,
+    CACHE,
+    HERE,
+    NEWER,
+    ROOT,
+    STATE,
+    call,
+    content,
+    inside,
+    kubectl,
+    wait_for,
+)
 
 RELEASE, NAMESPACE = "evdist", "clustering"
 S3 = f"http://{files.OUTSIDE}:9000"
