@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from cluster import BIN, call, inside, kubectl, wait_for
+from cluster import BIN, NEWER, call, inside, kubectl, wait_for
 from faults import kill
 from trial import ENVIRONMENT, LONG, RELEASE, Submitted, forwarded, helm, install, pods
 
@@ -42,10 +42,12 @@ def _operator() -> Iterator[None]:
     tmp = json.dumps([{"name": "tmp", "emptyDir": {}}])
     mount = json.dumps([{"name": "tmp", "mountPath": "/tmp"}])
     call(*run, "install", "operator", _chart(), "--create-namespace",
-         "--set", "image.name=evdist,image.tag=0.1.0,image.pullPolicy=Never",
+         "--set", f"image.name=evdist,image.tag={NEWER},image.pullPolicy=Never",
          "--set-json", f"volumes={tmp}", "--set-json", f"volumeMounts={mount}")  # fmt: skip
     name = "deployment/operator-dask-kubernetes-operator"
-    container = {"name": "dask-kubernetes-operator", "command": _COMMAND}
+    # kopf asks for the name of its user: that of our image, not the chart's 1000.
+    container = {"name": "dask-kubernetes-operator", "command": _COMMAND,
+                 "securityContext": {"runAsUser": 10001}}  # fmt: skip
     patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
     kubectl("-n", OPERATOR, "patch", name, "--patch", json.dumps(patch))
     try:

@@ -14,7 +14,17 @@ from contextlib import AbstractContextManager, contextmanager
 import prometheus
 from cluster import kubectl, say, wait_for
 from faults import kill, renew, stands_still
-from trial import LONG, NAMESPACE, RELEASE, Submitted, extra_pod, forwarded, python, ready
+from trial import (
+    LONG,
+    NAMESPACE,
+    RELEASE,
+    Submitted,
+    extra_pod,
+    forwarded,
+    prefect_answers,
+    python,
+    ready,
+)
 
 #: Seconds in which an alert must fire.
 LIMIT = 420.0
@@ -101,6 +111,7 @@ evdist.Client().delete(job.id)
 @contextmanager
 def _submitted(seed: int, n: int = 2000, **parameters: object) -> Iterator[str]:
     """A job that nobody waits for."""
+    prefect_answers()
     said = python(_SUBMITTED, str(seed), str(n), json.dumps(parameters)).communicate()[0].split()
     if not said or "-" not in said[-1]:
         raise SystemExit(f"not submitted: {' '.join(said)}")

@@ -8,7 +8,6 @@ torch without CUDA's libraries (cpu_torch.py).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,7 +18,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import BIN, CACHE, HERE, IMAGES, NEWER, ROOT, call, say
+from cluster import BIN, CACHE, HERE, IMAGES, NEWER, OLDER, ROOT, call, content, say
 
 PACKAGES = (
     "etcd-server etcd-client containerd runc containernetworking-plugins buildah debootstrap "
@@ -30,6 +29,8 @@ PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-pr
          "kubectl")  # fmt: skip
 #: Of the base image, under the name that deploy/Dockerfile starts from.
 BASE = "docker.io/library/python:3.11-slim-bookworm"
+#: What deploy/Dockerfile compiles.
+KERNELS = ("evclus", "ecm", "bootclus")
 _BASE_PACKAGES = "python3,python3-venv,python3.11-venv,python3-distutils,ca-certificates"
 
 
@@ -157,29 +158,28 @@ def image(tag: str) -> None:
 
 
 def newer(tag: str, old: str) -> None:
-    """The image that an upgrade brings: a layer over the old one, with evdist as it stands now."""
+    """The image that is checked: a layer over the old one, with evdist as it stands now.
+
+    An upgrade brings it, too. The old one may hold an older commit: it is not built again.
+    """
     path = CACHE / "images" / f"evdist-{tag}.tar"
     mark, now = path.with_suffix(".content"), content()
     if path.exists() and mark.exists() and mark.read_text() == now:
         return
     container = buildah("from", "--pull=never", f"docker.io/library/evdist:{old}")
-    place = "/opt/evdist/lib/python3.11/site-packages/evdist"
-    buildah("add", "--quiet", container, ROOT / "evdist", place)
-    buildah("add", "--quiet", container, ROOT / "flows", "/app/flows")
+    places = {"evdist": "/opt/evdist/lib/python3.11/site-packages/evdist", "flows": "/app/flows"}
+    run = ("run", "--isolation", "chroot", "--user", "0", container, "--")
+    for folder, place in places.items():
+        buildah(*run, "rm", "-r", place)  # or files that are no more would stay
+        buildah("add", "--quiet", container, ROOT / folder, place)
+    # As deploy/Dockerfile does: else each pod compiles what has changed.
+    settings = ("NUMBA_CACHE_DIR=/opt/evdist/kernels", "MPLCONFIGDIR=/tmp/matplotlib")
+    buildah(*run, "env", *settings, "/opt/evdist/bin/evdist", "warm", "--many", *KERNELS)
     buildah("config", "--label", f"evdist={now}", container)
     name = f"docker.io/library/evdist:{tag}"
     buildah("commit", "--quiet", "--rm", container, name)
     archive(name, f"evdist-{tag}")
     mark.write_text(now)
-
-
-def content() -> str:
-    """A name for the files of evdist that go into the image."""
-    found = hashlib.sha256()
-    for path in sorted([*(ROOT / "evdist").rglob("*"), *(ROOT / "flows").rglob("*")]):
-        if path.is_file() and "__pycache__" not in path.parts:
-            found.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
-    return found.hexdigest()
 
 
 def prometheus() -> None:
@@ -195,8 +195,8 @@ def prometheus() -> None:
 
 
 def images() -> None:
-    image("0.1.0")
-    newer(NEWER, "0.1.0")
+    image(OLDER)
+    newer(NEWER, OLDER)
     prometheus()
 
 

@@ -153,9 +153,9 @@ CHECKS: dict[str, Callable[[], str]] = {
     "others": others,
     "policies": policies,
     "alerts": alerts,
-    "faults": faults,
     "volume": volume,
     "operator": operator,
+    "faults": faults,
 }
 
 

@@ -9,6 +9,7 @@ docs/kubernetes.md says what the cluster is for, README.md beside this file how 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -36,8 +37,18 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _ROOT_CGROUP = "evdist-cluster"
 NODES = [Node(number) for number in range(1, int(os.environ.get("EVDIST_NODES", "2")) + 1)]
 IMAGES = {name: f"localhost/{name}:1" for name in ("pause", "coredns", "prometheus")}
-#: Tag of the image that an upgrade brings.
-NEWER = "0.1.1"
+#: Tags: of the image of deploy/Dockerfile, built once, and of the one with evdist as it stands now,
+#: which is checked and which an upgrade brings.
+OLDER, NEWER = "0.1.0", "0.1.1"
+
+
+def content() -> str:
+    """A name for the files of evdist that go into the image."""
+    found = hashlib.sha256()
+    for path in sorted([*(ROOT / "evdist").rglob("*"), *(ROOT / "flows").rglob("*")]):
+        if path.is_file() and "__pycache__" not in path.parts:
+            found.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return found.hexdigest()
 
 
 def say(text: str) -> None:

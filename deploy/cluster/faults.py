@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cluster import HERE, NEWER, NODES, STATE, call, inside, kubectl, pid_of, say
+from cluster import HERE, NODES, OLDER, STATE, call, inside, kubectl, pid_of, say
 from trial import (
     LONG,
     NAMESPACE,
@@ -128,18 +128,23 @@ def stands_still(name: str) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def _cut(seconds: float) -> Act:
-    """Nothing passes between the nodes for a while, nor from the second one to anywhere."""
+def cut_rules() -> str:
+    """A table of nftables for the first node, by which all goes to and from the others."""
     names = ", ".join(f'"{node.name}"' for node in NODES[1:])
     chains = [
         f"chain {hook} {{ type filter hook {hook} priority -10; policy accept; "
         f"{way}name {{ {names} }} drop; }}"
         for hook, way in (("prerouting", "iif"), ("postrouting", "oif"))
     ]
+    return f"table inet cut {{ {'; '.join(chains)}; }}"
+
+
+def _cut(seconds: float) -> Act:
+    """Nothing passes between the nodes for a while, nor from the second one to anywhere."""
 
     def act(submitted: Submitted) -> None:
         nft = inside(NODES[0].name, "nft")
-        call(*nft, f"table inet cut {{ {' '.join(chains)} }}")
+        call(*nft, cut_rules())
         time.sleep(seconds)
         call(*nft, "delete table inet cut")
 
@@ -227,13 +232,17 @@ FAULTS: dict[str, Act] = {
     "DNS deleted": _no_dns,
     "certificates expired for a minute": _expired,
     "helm upgrade, other values": _rollout("--set", "dask.workers.scratch=3Gi"),
-    "helm upgrade, another image": _rollout("--set", f"image.tag={NEWER}"),
-    "helm rollback": _rollback,
+    "helm upgrade, another image": _rollout(),
+    "helm rollback": _rollback,  # of the upgrade before: to the older image
 }
+#: With which values the job of a fault begins, if not with the usual ones.
+BEFORE = {"helm upgrade, another image": ("--set", f"image.tag={OLDER}")}
 
 
 def fault(name: str) -> str:
     """One fault in the middle of a job; the time is from the fault to the right end."""
+    if name in BEFORE:
+        install(BEFORE[name])
     for component in ("scheduler", "worker", "prefect", "prefect-worker"):
         ready(component)
     submitted = Submitted(*LONG)

@@ -264,15 +264,43 @@ def test_every_alert_of_the_chart_is_caused_on_the_trial_cluster():
 
 
 def test_a_change_of_evdist_is_another_image(tmp_path, monkeypatch):
-    import build
+    import cluster
 
     (tmp_path / "evdist").mkdir()
     (tmp_path / "flows").mkdir()
-    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(cluster, "ROOT", tmp_path)
     (tmp_path / "evdist" / "a.py").write_text("1")
-    before = build.content()
+    before = cluster.content()
     (tmp_path / "evdist" / "__pycache__").mkdir()
     (tmp_path / "evdist" / "__pycache__" / "a.pyc").write_text("compiled")
-    assert build.content() == before
+    assert cluster.content() == before
     (tmp_path / "evdist" / "a.py").write_text("2")
-    assert build.content() != before
+    assert cluster.content() != before
+
+
+def test_the_image_that_is_checked_has_the_kernels_that_the_dockerfile_compiles():
+    from build import KERNELS
+
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert re.findall(r"evdist warm --many (.*) &&", text) == [" ".join(KERNELS)]
+
+
+# ---------------------------------------------------------------------- faults
+def test_an_upgrade_to_another_image_begins_with_the_older_one_and_the_rollback_undoes_it():
+    from cluster import NEWER, OLDER
+    from faults import BEFORE, FAULTS
+
+    upgrade = "helm upgrade, another image"
+    assert NEWER != OLDER
+    assert BEFORE == {upgrade: ("--set", f"image.tag={OLDER}")}
+    names = list(FAULTS)
+    assert names.index("helm rollback") == names.index(upgrade) + 1
+
+
+def test_chains_that_part_the_nodes_are_statements_of_their_own():
+    """As nft wants them: without the semicolon it refuses the second one."""
+    from faults import cut_rules
+
+    rules = cut_rules()
+    assert 'iifname { "node-2" } drop; }; chain postrouting' in rules
+    assert rules.endswith("drop; }; }")

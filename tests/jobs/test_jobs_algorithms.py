@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -59,6 +60,23 @@ def test_it_runs_as_a_job(name, tmp_path):
         through="summarise",
     )
     assert placed.partition.mass.shape == result.partition.mass.shape
+
+
+@pytest.mark.parametrize("category", [UserWarning, RuntimeWarning])
+def test_a_job_tells_what_its_fit_warned_of(category, tmp_path, monkeypatch):
+    """Also what befell it, such as workers that cannot reach each other."""
+    fit, sentence = evdist.ECM.fit, "one worker does the work"
+
+    def warning(self, *rows, **given):
+        warnings.warn(sentence, category, stacklevel=2)
+        return fit(self, *rows, **given)
+
+    monkeypatch.setattr(evdist.ECM, "fit", warning)
+    np.save(tmp_path / "x.npy", X)
+    job = {"folder": str(tmp_path / "job"), "data": {"url": str(tmp_path / "x.npy")}}
+    result = run({**job, "algorithm": "ecm", "parameters": {"n_clusters": 3}}, through="summarise")
+    assert result.metrics["warnings"] == [sentence]
+    assert sentence in (tmp_path / "job" / "job.log").read_text()
 
 
 def test_every_clusterer_is_there():

@@ -124,7 +124,7 @@ def fit(job: Job) -> dict[str, Any]:
         model.fit(rows, **given)
     told = [
         str(one.message) for one in heard
-        if issubclass(one.category, UserWarning)
+        if issubclass(one.category, (UserWarning, RuntimeWarning))
         # The check of the data has told that, in the words of a job.
         and not issubclass(one.category, ScaleWarning)
     ]  # fmt: skip
