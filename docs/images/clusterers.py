@@ -94,7 +94,7 @@ METHODS = {
     "GaussianMixture": _gaussian,
     "HDBSCAN": _hdbscan,
     "EVCLUS": _of("EVCLUS", focal_sets="pairs"),
-    'EVCLUS\nmetric="auto"': _of("EVCLUS", focal_sets="pairs", metric="auto"),
+    'EVCLUS\nmetric="euclidean"': _of("EVCLUS", focal_sets="pairs", metric="euclidean"),
     'EVCLUS\nmetric="geodesic"': _of("EVCLUS", focal_sets="pairs", metric="geodesic"),
     "ECM": _of("ECM", focal_sets="pairs"),
     'ECM\nmetric="adaptive"': _of("ECM", focal_sets="pairs", metric="adaptive"),
