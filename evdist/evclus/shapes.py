@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn import neighbors
 
 from evdist.evclus.resolution import NEIGHBOURS
-from evdist.evclus.views import FROM_COLUMNS, FROM_OBJECTS
+from evdist.evclus.views import FROM_COLUMNS, FROM_OBJECTS, STOP
 
 #: Objects that are clustered both ways: so many, or so many for each cluster.
 SAMPLE, PER_CLUSTER = 1_000, 30
@@ -40,7 +40,7 @@ def clearer_metric(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
     graph = sparse.csr_array(graph.maximum(graph.T))
     settings = model.get_params(deep=False) | {
         "n_clusters": n_clusters, "random_state": seed, "scale": None, "init": "auto",
-        "checkpoint": None, "memory_limit": None, "partitions": "never",
+        "checkpoint": None, "memory_limit": None, "partitions": "never", **STOP,
         "callbacks": (), "verbose": False,
     }  # fmt: skip
     with warnings.catch_warnings():

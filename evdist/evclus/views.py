@@ -60,6 +60,9 @@ VIEWS = (
     ("layout", "layout", "euclidean"),
     ("along the layout", "layout", "geodesic"),
 )
+#: Where the fit of a view, or of a sample, ends; `tol` and `max_iter` are those of the fit that
+#: follows, which may be asked to go on for ever.
+STOP = {"tol": "auto", "max_iter": 200}
 #: Squared lengths that are taken for one: vectors of models come in half precision.
 _UNIT = 0.01
 #: Kind and version of the store of `matching`.
@@ -173,7 +176,7 @@ def viewed(
     settings = model.get_params(deep=False) | {
         "n_clusters": n_clusters, "random_state": seed, "scale": None, "init": "auto",
         "focal_sets": "simple", "checkpoint": None, "memory_limit": None, "partitions": "never",
-        "verbose": False,
+        "verbose": False, **STOP,
     }  # fmt: skip
     models = {}
     with model._reporting() as report:

@@ -41,7 +41,7 @@ def links(y) -> tuple[np.ndarray, np.ndarray]:
 def fit(X, links=None, **options) -> EVCLUS:
     known = {"d0": "q0.7", "n_dissimilarities": 40, "random_state": 0, **options}
     must, cannot = (None, None) if links is None else links
-    return EVCLUS(2, metric="euclidean", **known).fit(X, must_link=must, cannot_link=cannot)
+    return EVCLUS(2, **{"metric": "euclidean", **known}).fit(X, must_link=must, cannot_link=cannot)
 
 
 def honoured(labels, must, cannot) -> float:

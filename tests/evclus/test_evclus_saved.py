@@ -47,7 +47,7 @@ def small():
 
 def fit(X=X, **options) -> EVCLUS:
     settings = {"d0": "q0.5", "n_dissimilarities": 40, "random_state": 0, "n_jobs": 1, **options}
-    return EVCLUS(3, metric="euclidean", **settings).fit(X)
+    return EVCLUS(3, **{"metric": "euclidean", **settings}).fit(X)
 
 
 def same_bits(a, b) -> None:

@@ -109,7 +109,7 @@ def folder(tmp_path_factory) -> Path:
     run({
         "folder": str(folder / "job"),
         "data": {"url": str(folder / "x.npy")},
-        "parameters": {"n_clusters": C, "random_state": 0},
+        "parameters": {"n_clusters": C, "metric": "euclidean", "random_state": 0},
         "cluster": {"threads": 1},
     })  # fmt: skip
     return folder

@@ -75,10 +75,10 @@ class TestFit:
         X, y = data
         X = X if metric == "euclidean" else np.linalg.norm(X[:, None] - X, axis=2)
         options = {"n_dissimilarities": 20, "d0": d0, "metric": metric, "random_state": 0}
-        here = EVCLUS(3, metric="euclidean", **options).fit(X)
+        here = EVCLUS(3, **options).fit(X)
         for name in ("update_rows", "assign_rows", "block_objective"):
             monkeypatch.setattr(numba_rows, name, None)
-        there = EVCLUS(3, metric="euclidean", device="cuda", **options).fit(X)
+        there = EVCLUS(3, device="cuda", **options).fit(X)
         assert there.d0_ == here.d0_
         assert there.objective_ == pytest.approx(here.objective_, rel=1e-2)
         assert adjusted_rand_score(y, there.predict(X)) > 0.98

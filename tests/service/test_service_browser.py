@@ -39,7 +39,13 @@ def test_a_fit_can_be_watched_and_its_report_read(browser, tmp_path):
     config = {
         "folder": str(tmp_path / "job"),
         "data": {"url": str(tmp_path / "x.npy")},
-        "parameters": {"n_clusters": 3, "tol": 0.0, "max_iter": 300, "d0": "q0.5"},
+        "parameters": {
+            "n_clusters": 3,
+            "metric": "euclidean",
+            "tol": 0.0,
+            "max_iter": 300,
+            "d0": "q0.5",
+        },
         "title": "Three <b>groups</b>",
     }
     with dask_cluster(tmp_path) as dask, ThreadPoolExecutor(1) as pool:

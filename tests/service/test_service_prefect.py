@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 VICTIMS = ("flow", "client and prefect worker", "dask worker")
 #: A fit that takes a while: it never meets its stopping rule.
-LONG = {"n_clusters": 3, "n_dissimilarities": 30, "tol": 0.0, "d0": "q0.5"}
+LONG = {
+    "n_clusters": 3, "metric": "euclidean", "n_dissimilarities": 30, "tol": 0.0, "d0": "q0.5",
+}  # fmt: skip
 #: Sweeps of a fit in which something is killed: it takes several seconds.
 SWEEPS = 80
 
