@@ -51,9 +51,11 @@ def test_an_estimator_is_imported_without_what_only_some_calls_need(root: Path) 
 
 @pytest.mark.process
 def test_a_small_job_and_a_prediction_load_what_they_use(root: Path, tmp_path: Path) -> None:
-    rows = "".join(f"c{i},{i % 3 * 20 + i % 7},{'Rome' if i % 2 else 'Oslo'}\n" for i in range(60))
+    rows = "".join(
+        f"c{i},{i % 3 * 20 + i % 7},{i % 5},{'Rome' if i % 2 else 'Oslo'}\n" for i in range(60)
+    )
     table = tmp_path / "table.csv"
-    table.write_text("id,age,city\n" + rows)
+    table.write_text("id,age,spent,city\n" + rows)
     words = ["cluster", str(table), "-c", "3", "--id", "id", "--encode", "-q"]
     job = ["--out", str(tmp_path / "job")]
     loaded_by(run_command([*words, *job]), root)  # compiles what is not there yet
