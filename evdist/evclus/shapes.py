@@ -11,6 +11,7 @@ measurements.
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,10 @@ def clearer_metric(model: Any, X: NDArray, n_clusters: int, seed: int) -> str:
     some = np.asarray(X[rows])
     graph = neighbors.kneighbors_graph(some, min(NEIGHBOURS, m - 1), n_jobs=model.n_jobs)
     graph = sparse.csr_array(graph.maximum(graph.T))
+    # With the user's own seed: where the sample is all objects, what is tried is what will be done.
+    given = model.random_state if isinstance(model.random_state, Integral) else seed
     settings = model.get_params(deep=False) | {
-        "n_clusters": n_clusters, "random_state": seed, "scale": None, "init": "auto",
+        "n_clusters": n_clusters, "random_state": given, "scale": None, "init": "auto",
         "checkpoint": None, "memory_limit": None, "partitions": "never", **STOP,
         "callbacks": (), "verbose": False,
     }  # fmt: skip
