@@ -76,13 +76,13 @@ _ROWS = 65_536
 
 @dataclass
 class Views:
-    """Fitted views; maps rows to their bets."""
+    """Fitted views: maps rows to their bets, and says what all views and the joint fit say."""
 
     models: dict[str, Any]
     layout: NeighbourLayout
     n_clusters: int
-    #: Which cluster of each view is cluster k, (V, c), where the partition is the views' mean.
-    matching: NDArray[np.int64] | None = None
+    #: Which cluster of each view is cluster k of the joint fit, (V, c); none before `match`.
+    matching: NDArray[np.int64]
 
     @property
     def _n_features_out(self) -> int:
@@ -91,10 +91,6 @@ class Views:
     @property
     def partitions(self) -> dict[str, CredalPartition]:
         return {name: model.credal_partition_ for name, model in self.models.items()}
-
-    def transform(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Bets of all views on rows, old or new: (rows, V c)."""
-        return _side_by_side(self._placed(X))
 
     def place(self, X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Rows, old or new: their bets, and the mean of the views' masses, clusters matched."""
@@ -136,7 +132,6 @@ class Views:
         return [self.models[name].predict_mass(placed[where]) for name, where, _ in VIEWS]
 
     def _mean(self, masses: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-        assert self.matching is not None
         mean = np.zeros(masses[0].shape, np.float32)
         for mass, order in zip(masses, self.matching, strict=True):
             mean += mass[:, np.concatenate([[0], 1 + order, [-1]])] / np.float32(len(masses))
@@ -147,8 +142,8 @@ class Views:
         """Write every view's model into a folder, and return their seals."""
         for name, model in self.models.items():
             model.save(join(url, _folder(name)))
-        known = np.zeros((0, self.n_clusters)) if self.matching is None else self.matching
-        mark = write_arrays(join(url, "matching.zarr"), *_MATCHING, {}, {"order": known})
+        order = {"order": self.matching}
+        mark = write_arrays(join(url, "matching.zarr"), *_MATCHING, {}, order)
         return f"{_seals(url)} {mark}"
 
     @classmethod
@@ -158,9 +153,8 @@ class Views:
         attributes, arrays = read_arrays(
             join(url, "matching.zarr"), *_MATCHING, what="matching of views", cure=_CURE
         )
-        known = arrays["order"].astype(np.int64)
         clusters = models["straight"].n_clusters_
-        made = cls(models, layout, clusters, known if len(known) else None)
+        made = cls(models, layout, clusters, arrays["order"].astype(np.int64))
         return made, f"{_seals(url)} {attributes['seal']}"
 
 
@@ -193,7 +187,8 @@ def viewed(
                 models[name].fit(placed[where])
             models[name].callbacks = ()
     masses = [np.asarray(view.credal_partition_.mass) for view in models.values()]
-    return _side_by_side(masses), Views(models, layout, n_clusters)
+    unmatched = np.zeros((0, n_clusters), np.int64)
+    return _side_by_side(masses), Views(models, layout, n_clusters, unmatched)
 
 
 def _tell(report: Callable[[Progress], None], name: str, news: Progress) -> None:
